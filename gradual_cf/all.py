@@ -40,7 +40,7 @@ from .baselines.nearest import CEM, GrowingSpheres, Wachter
 from .baselines.lore import ABELE, because, LORE
 from .baselines.regions import FIDO, Goyal
 from .measures.relevance import lrp, relevance
-from .measures.metrics import (bootstrap, coherence, confirm, evaluate, judged, l2_change, lacks, measures,
+from .measures.metrics import (bootstrap, coherence, confirm, evaluate, judged, l2_change, violations, measures,
                                          n_changed, neighbours, plausibility, plot_summary, summary)
 from .use.drawing import frames, save_page, stepper
 from .scale.batch import as_batches, explain_dataset
@@ -58,7 +58,7 @@ __all__ = ['Counterfactuals', 'Plan', 'minimal', 'predict', 'from_frames', 'impr
            'bootstrap', 'confirm', 'accuracy', 'load_model', 'tabular_mlp', 'train', 'tabular', 'images', 'load_series',
            'series', 'without_images', 'reads_well', 'load_toy_reviews', 'sentences', 'load_breast_cancer', 'load_loans',
            'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance',
-           'coherence', 'evaluate', 'judged', 'l2_change', 'lacks', 'measures', 'n_changed', 'frames', 'save_page', 'stepper',
+           'coherence', 'evaluate', 'judged', 'l2_change', 'measures', 'n_changed', 'violations', 'frames', 'save_page', 'stepper',
            'as_batches', 'explain_dataset', 'plot_summary', 'summary', 'explorer', 'check_evidence', 'letter', 'Audit', 'audit',
            'Reasons', 'reasons', 'Checks', 'checks', 'ablate', 'questions', 'reproduce', 'load_fitted', 'predictor', 'prove',
            'reachable']

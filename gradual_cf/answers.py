@@ -145,9 +145,9 @@ def _proofs_text(cfs) -> str:
     known = pd.Series(read, dtype=object).replace(_SHORT_PROOFS, regex=True)
     counted = ', '.join(f'{n} {words}' for words,n in known[known != ''].value_counts().items())
     among = f', among {cfs.among}'*bool(cfs.among)
-    told = f'; by {cfs.optimal}{among}: {counted}' if cfs.optimal and counted else f'; {counted}'*bool(counted)
-    if not short.any(): return told
-    return f'{told}; for {count_text(int(short.sum()), "row")} none exists among {cfs.among}, but another answer does'
+    text = f'; by {cfs.optimal}{among}: {counted}' if cfs.optimal and counted else f'; {counted}'*bool(counted)
+    if not short.any(): return text
+    return f'{text}; for {count_text(int(short.sum()), "row")} none exists among {cfs.among}, but another answer does'
 
 # %% ../nbs/90_answers.ipynb #c22
 def went(cfs, i:int) -> str: # Position of a row
@@ -161,10 +161,10 @@ def _stands(cfs, i:int) -> str: return (_standing_text(cfs, i) if cfs.mask[i].an
 _PLAINLY = { # Terms of the field -> what people read
     'probability': 'certainty', 'typical': 'looks like real cases', 'fewest (?:columns|words)|optimal in columns': 'proven fewest'}
 
-def plain_words(told:str) -> str:
+def plain_words(text:str) -> str:
     "What is said of an answer in words for people."
-    for said,read in _PLAINLY.items(): told = re.sub(rf'\b(?:{said})\b', read, told)
-    return told
+    for phrase,read in _PLAINLY.items(): text = re.sub(rf'\b(?:{phrase})\b', read, text)
+    return text
 
 # %% ../nbs/90_answers.ipynb #c25
 def _shown_lines(cfs, names=None) -> list:
@@ -188,7 +188,7 @@ def _with_margin(cfs, i:int, r:dict, features:list, words:dict, least:float) -> 
     "One row with what would have been enough."
     lines = {f: l | dict(after=words[f][0] or l['after']) for f,l in zip(features, r['lines'])}
     more = [f'{l["feature"]} {l["after"]}' for f,l in zip(features, r['lines']) if words[f][1]]
-    r = r | dict(lines=[lines[f] for f,(told,_) in words.items() if told != ''])
+    r = r | dict(lines=[lines[f] for f,(text,_) in words.items() if text != ''])
     if not more: return r
     before,there,after = (cfs.goal.text(v) for v in (cfs.before[i], least, cfs.prob[i]))
     margin = f'with a margin: {", ".join(more)} ({cfs.goal.before_it}{after}{_stands(cfs, i)})'
@@ -212,11 +212,11 @@ def _with_meanings(cfs, i:int, went:str, changes:int=0) -> Markup: # HTML
     "What is said of an answer, in words that show their meaning under the pointer."
     fewer = re.search('fewest (columns|words)', cfs.proof[i])
     less = f'changes fewer {fewer[1]}' if fewer else _LESS.get(cfs.optimal, 'is smaller')
-    told = f'{count_text(changes, "change")}, {went}' if changes else went
+    line = f'{count_text(changes, "change")}, {went}' if changes else went
     def tip(m):
         meaning = next(text for word,text in _MEANINGS.items() if re.fullmatch(word, m[0]))
         return f'<abbr title="{escape(meaning.format(less=less))}">{m[0]}</abbr>'
-    return Markup(re.sub(rf'\b(?:{"|".join(_MEANINGS)})\b', tip, str(escape(told))))
+    return Markup(re.sub(rf'\b(?:{"|".join(_MEANINGS)})\b', tip, str(escape(line))))
 
 def _show_changes(cfs, most:int=10) -> str: # HTML
     "What changed in the first rows, in words for people."
@@ -333,23 +333,23 @@ def _numbered(cfs, name:str='answer') -> dict: # Of a column
 
 def _kept_quality(cfs) -> pd.DataFrame:
     "What of it is known without asking the model or other rows: a file has it, too."
-    told = _quality_frame(cfs)
-    if cfs.domain.contradicts is None or cfs.unread.any(): return told
-    told.insert(len(told.columns) - 1, 'contradictions', cfs.domain.contradicts(cfs.data, cfs.raw))
-    return told
+    frame = _quality_frame(cfs)
+    if cfs.domain.contradicts is None or cfs.unread.any(): return frame
+    frame.insert(len(frame.columns) - 1, 'contradictions', cfs.domain.contradicts(cfs.data, cfs.raw))
+    return frame
 
 # %% ../nbs/90_answers.ipynb #c37
-def told_of(cfs) -> pd.DataFrame: # One line a row
+def answer_columns(cfs) -> pd.DataFrame: # One line a row
     "Target, probabilities and validity as columns."
-    names = cfs.goal.told # of the ends of an interval, or of a class; then what the model said
+    names = cfs.goal.columns # of the ends of an interval, or of a class; then what the model said
     ends = cfs.target.reshape(len(cfs), len(names) - 2).T
     before = cfs.already if cfs.decided is None else cfs.decided[:, 0] # decided for the target themselves, however surely
-    told = dict(zip(names, (*ends, cfs.before, cfs.prob)), cf_valid=cfs.valid, cf_decided=before)
-    return pd.DataFrame(told | _numbered(cfs, 'cf_answer'))
+    columns = dict(zip(names, (*ends, cfs.before, cfs.prob)), cf_valid=cfs.valid, cf_decided=before)
+    return pd.DataFrame(columns | _numbered(cfs, 'cf_answer'))
 
-def _check_names_unused(raw, told):
+def _check_names_unused(raw, columns):
     "Raise `ValueError` if the frame has a column with a name that is added."
-    both = [c for c in raw if c in told] if isinstance(raw, pd.DataFrame) else []
+    both = [c for c in raw if c in columns] if isinstance(raw, pd.DataFrame) else []
     if both: raise ValueError(f'data must not have columns named like those that are added, got {both}')
 
 # %% ../nbs/90_answers.ipynb #c50
@@ -364,8 +364,8 @@ def _storable(rows) -> Any: # The same; None for rows without columns that no fi
 
 def _write(cfs, path):
     "Write answers to a file; raises `ValueError` for labels or a column that could not be read back."
-    _check_names_unused(cfs.raw, told_of(cfs))
-    values = {f: getattr(cfs, f) for f in (*_KEPT, *_SAID) if f != 'found'}
+    _check_names_unused(cfs.raw, answer_columns(cfs))
+    values = {f: getattr(cfs, f) for f in (*_KEPT, *_ROW_FIELDS) if f != 'found'}
     values |= dict(data=_storable(cfs.data), raw=_storable(cfs.raw))
     lines = pd.DataFrame() if cfs.domain.features or cfs.domain.words else cfs.changes() # for notes the explainer may be needed
     if 'note' in lines: values |= dict(notes=[lines.note[lines.row == i].tolist() for i in range(len(cfs))])
@@ -411,7 +411,7 @@ def json_text(cfs) -> str:
     answers = [dict(row=json_value(name), target=json_value(target), read=not unread, changed=on, data=data, answer=raw,
                     **{k: None if isinstance(v, float) and not np.isfinite(v) else json_value(v) for k,v in line.items()})
                for name,target,line,on,unread,data,raw in each]
-    about = dict(schema_version=_SCHEMA, goal=cfs.goal.said, tau=json_value(cfs.tau), cut=cfs.cut,
+    about = dict(schema_version=_SCHEMA, goal=cfs.goal.quantity, tau=json_value(cfs.tau), cut=cfs.cut,
                  classes=json_value(cfs.classes), optimal=cfs.optimal, among=cfs.among, columns=columns)
     return json.dumps(about | dict(answers=answers), ensure_ascii=False, allow_nan=False, indent=1)
 
@@ -427,27 +427,27 @@ def _tidy(cfs) -> pd.DataFrame:
     changes = cfs.changes().set_index('row')[['feature', 'before', 'after']].astype(object)
     lines = pd.DataFrame(index=pd.RangeIndex(len(cfs))).join(changes).rename(columns=dict(feature='column'))
     typical = np.full(len(cfs), np.nan) if cfs.typical is None else cfs.typical
-    said = pd.DataFrame({cfs.goal.said: cfs.prob, 'proof': cfs.proof, 'plausibility': typical}).iloc[lines.index]
+    facts = pd.DataFrame({cfs.goal.quantity: cfs.prob, 'proof': cfs.proof, 'plausibility': typical}).iloc[lines.index]
     row = np.array(list(map(str, row_names(cfs))), object)[lines.index]
-    return pd.concat([pd.DataFrame(dict(row=row)), lines.reset_index(drop=True), said.reset_index(drop=True)], axis=1)
+    return pd.concat([pd.DataFrame(dict(row=row)), lines.reset_index(drop=True), facts.reset_index(drop=True)], axis=1)
 
 def _lookup(cfs) -> pd.DataFrame:
     "What was read and what was answered, each distinct row and target once; `ValueError` unless rows have columns."
     if not isinstance(cfs.data, pd.DataFrame): raise ValueError(f'lookup needs rows with columns, got {cfs.domain.kind}')
-    told, raw = cfs.df().filter(regex='^cf_'), cfs.raw.rename(columns=lambda c: f'cf:{c}')
-    table = pd.concat([v.reset_index(drop=True) for v in (cfs.data, raw, told)], axis=1)
-    return table.drop_duplicates([*cfs.data, *cfs.goal.told[:-2]], ignore_index=True)
+    columns, raw = cfs.df().filter(regex='^cf_'), cfs.raw.rename(columns=lambda c: f'cf:{c}')
+    table = pd.concat([v.reset_index(drop=True) for v in (cfs.data, raw, columns)], axis=1)
+    return table.drop_duplicates([*cfs.data, *cfs.goal.columns[:-2]], ignore_index=True)
 
 # %% ../nbs/90_answers.ipynb #6db471d1
-_SAID = ('target', 'prob', 'before', 'decided', 'found', *_STANDINGS, *_SIZES) # What is reported for each row
+_ROW_FIELDS = ('target', 'prob', 'before', 'decided', 'found', *_STANDINGS, *_SIZES) # What is reported for each row
 
 def _tensors(cfs) -> SimpleNamespace: # x, xp, mask, target, prob, before, found, …, valid, changed
     "Answers for computing with: tensors on one device, classes by their positions."
     here = lambda v: None if v is None else torch.as_tensor(v, device=cfs.x.device)
-    said = {name: here(getattr(cfs, name)) for name in (*_SAID, 'valid') if name != 'target'}
+    fields = {name: here(getattr(cfs, name)) for name in (*_ROW_FIELDS, 'valid') if name != 'target'}
     groups = cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
     return SimpleNamespace(x=cfs.x, xp=cfs.xp, mask=cfs.mask, changed=changed_groups(cfs.x, cfs.xp, groups),
-                           target=here(cfs.goal.positions(cfs.target, cfs.classes)), **said)
+                           target=here(cfs.goal.positions(cfs.target, cfs.classes)), **fields)
 
 # %% ../nbs/90_answers.ipynb #d204b6a3
 def check_answers(cfs, name:str='cfs'):
@@ -614,7 +614,7 @@ class Counterfactuals(Exports):
     answer:Any=None        # Number of each answer among those of its row, from 1, `(n,)`; None where each row has one
 
     def __post_init__(self): # What is said of rows is an array, whatever it was computed with
-        for name in _SAID: object.__setattr__(self, name, as_array(getattr(self, name)))
+        for name in _ROW_FIELDS: object.__setattr__(self, name, as_array(getattr(self, name)))
         if self.proof is None: object.__setattr__(self, 'proof', ['']*len(self.x))
 
     @property
@@ -685,7 +685,7 @@ class Counterfactuals(Exports):
         "Select rows by index, slice, list or mask."
         i = [i] if isinstance(i, (int, np.integer)) else as_array(i)
         if isinstance(i, np.ndarray): i = i.copy() # a mask of pandas is read-only, about which torch warns
-        known = {f: getattr(self, f) for f in ('x', 'xp', 'mask', 'answer', *_SAID)}
+        known = {f: getattr(self, f) for f in ('x', 'xp', 'mask', 'answer', *_ROW_FIELDS)}
         some:dict[str, Any] = {f: v[i] for f,v in known.items() if v is not None}
         enc,proof = None if self.enc is None else self.enc.take(i), take_rows(self.proof, i)
         data,raw = (take_rows(rows, i) for rows in (self.data, self.raw))
@@ -716,16 +716,16 @@ class Counterfactuals(Exports):
         pd.DataFrame
             One line a row: row, before, after, valid, changes, distance, …, proof
         """
-        told = _kept_quality(self)
-        at = list(told).index('distance') + 1
-        told.insert(at, 'nearest_row', _nearest_row(self))
-        if self.domain.cost is not None: told.insert(at, 'cost', as_array(paid_for(self.domain, self.x, self.xp)))
+        frame = _kept_quality(self)
+        at = list(frame).index('distance') + 1
+        frame.insert(at, 'nearest_row', _nearest_row(self))
+        if self.domain.cost is not None: frame.insert(at, 'cost', as_array(paid_for(self.domain, self.x, self.xp)))
         all_read = hasattr(self.explainer, 'unmet_demands') and not self.unread.any()
         if all_read and self.confirmed is None and (expected := self.explainer.expected_agreement(self)) is not None:
-            told['confirmed'] = expected # what models trained again are expected to say, until others are asked
+            frame['confirmed'] = expected # what models trained again are expected to say, until others are asked
         missed = self.explainer.unmet_demands(self) if all_read else None
-        if missed is not None: told.insert(len(told.columns) - 1, 'missed', missed)
-        return told
+        if missed is not None: frame.insert(len(frame.columns) - 1, 'missed', missed)
+        return frame
 
     def df(self) -> pd.DataFrame: # One line a row
         """The answers with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`, `cf_decided`, `cf_proof`; numbers with their interval.
@@ -735,11 +735,11 @@ class Counterfactuals(Exports):
         pd.DataFrame
             One line a row
         """
-        told = told_of(self)
-        if self.optimal or any(self.proof): told['cf_proof'] = self.proof
-        if not isinstance(self.raw, pd.DataFrame): return told
-        _check_names_unused(self.raw, told)
-        return pd.concat([self.raw, told.set_index(self.raw.index)], axis=1)
+        columns = answer_columns(self)
+        if self.optimal or any(self.proof): columns['cf_proof'] = self.proof
+        if not isinstance(self.raw, pd.DataFrame): return columns
+        _check_names_unused(self.raw, columns)
+        return pd.concat([self.raw, columns.set_index(self.raw.index)], axis=1)
 
     @door()
     def text(self,
@@ -1038,5 +1038,5 @@ class Counterfactuals(Exports):
         if not Path(path).is_file(): raise ValueError(f'path must be an existing file, got {str(path)!r}')
         try: return cls(**own, **_read_answers(path))
         except Exception as e: # a broken file may break anything
-            said = f'{type(e).__name__}: {e}'
-            raise ValueError(f'path must be a file written by Counterfactuals.save, got {str(path)!r} ({said})') from e
+            error = f'{type(e).__name__}: {e}'
+            raise ValueError(f'path must be a file written by Counterfactuals.save, got {str(path)!r} ({error})') from e

@@ -26,29 +26,29 @@ def _say(text, err=False):
 
 _TYPED = dict(name='DATASET', dataset='DATASET', path='--data', bounds='--bound', target='--wanted') # Others have the argument's name
 
-def _as_option_typed(said:str, argv=()) -> str: # What was typed
+def _as_option_typed(message:str, argv=()) -> str: # What was typed
     "An error with its argument as it is typed on the command line, and the file that was named there."
     file = next((Path(v).name for option,v in zip(argv, argv[1:]) if option == '--csv'), 'the data set')
-    said = said.replace('columns of df', f'columns of {file}').replace('; df has', f'; {file} has')
-    said = re.sub(r": write \w+\(model, X, wanted='?([^')]*)'?\)$", r': add --wanted \1', said)
-    name,_,rest = said.partition(' ')
+    message = message.replace('columns of df', f'columns of {file}').replace('; df has', f'; {file} has')
+    message = re.sub(r": write \w+\(model, X, wanted='?([^')]*)'?\)$", r': add --wanted \1', message)
+    name,_,rest = message.partition(' ')
     typed = _TYPED.get(name) or (f'--{name.replace("_", "-")}' if any(name in group for group in _OPTIONS.values()) else name)
-    return f'{typed} {rest}'.replace(', or False to ', ", or '' to ") if rest.startswith('must ') else said
+    return f'{typed} {rest}'.replace(', or False to ', ", or '' to ") if rest.startswith('must ') else message
 
 class _Commands(TyperGroup):
     "All commands. Bad input, a missing extra and a wrong call are told in a line on standard error, with exit code 2."
     def main(self, *args, standalone_mode:bool=True, **kw):
-        code,said = 2, None
+        code,message = 2, None
         try: code = super().main(*args, standalone_mode=False, **kw)
         except typer.Abort: code = 1
-        except (ValueError, ImportError) as e: said = _as_option_typed(str(e), list((args[0] if args else None) or sys.argv[1:]))
+        except (ValueError, ImportError) as e: message = _as_option_typed(str(e), list((args[0] if args else None) or sys.argv[1:]))
         except Exception as e:
             words:Any = getattr(e, 'format_message', None) # of a wrong call
             if words is None: raise
             path = getattr(getattr(e, 'ctx', None), 'command_path', '').partition(' ')[2]
             call = ' '.join(filter(None, ['gradual-cf', path, '--help']))
-            said = f'{words().rstrip(".")}: {call} lists what there is'
-        if said is not None: _say(f'error: {said}', err=True)
+            message = f'{words().rstrip(".")}: {call} lists what there is'
+        if message is not None: _say(f'error: {message}', err=True)
         if standalone_mode: raise SystemExit(code or 0)
         return code
 
@@ -103,19 +103,19 @@ _ASKED = _DATA, _CHANGE, _SEARCH
 
 def _keyword(name, default, kind): return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
-def _option(panel, name, kind, says, more={}) -> inspect.Parameter:
+def _option(group, name, kind, meaning, more={}) -> inspect.Parameter:
     "An option as typer reads it from a signature; None by default."
     default,how = more.get('default', False if kind is bool else None), {k: v for k,v in more.items() if k != 'default'}
-    if panel != 'Options': how |= dict(rich_help_panel=panel)
-    option:Any = typer.Option(default, '-k' if name == 'k' else f'--{name.replace("_", "-")}', help=says, **how)
+    if group != 'Options': how |= dict(rich_help_panel=group)
+    option:Any = typer.Option(default, '-k' if name == 'k' else f'--{name.replace("_", "-")}', help=meaning, **how)
     return _keyword(name, option, Optional[kind] if default is None else kind)
 
-def _takes(names:str, *groups:str, **says): # `says`: what an option means here
+def _takes(names:str, *groups:str, **meanings): # `meanings`: what an option means here
     "The command takes these options, and all of these groups, as keywords, beside its own before a `*`; `dataset` is an argument."
     def adding(f):
         own = {n: p for n,p in inspect.signature(f, eval_str=True).parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD}
-        told = [(group, n, *of) for group,some in _OPTIONS.items() for n,of in some.items() if n in names.split() or group in groups]
-        more = [_option(group, n, kind, says.get(n, words), *how) for group,n,kind,words,*how in told if n not in own]
+        options = [(group, n, *of) for group,some in _OPTIONS.items() for n,of in some.items() if n in names.split() or group in groups]
+        more = [_option(group, n, kind, meanings.get(n, words), *how) for group,n,kind,words,*how in options if n not in own]
         data = typer.Argument(None, help=f'Data set: {_NAMES}; none with --csv and a fitted --model of your own.')
         first = [_keyword('dataset', data, Optional[str])]*('dataset' in names)
         f.__signature__ = inspect.Signature([*first, *(p.replace(kind=p.KEYWORD_ONLY) for p in own.values()), *more])
@@ -142,9 +142,9 @@ def _better_directions(better):
         raise ValueError(f'--better must look like NAME=higher or NAME=lower, got {bad[0]!r}')
     return {name: way for name,_,way in parts} or None
 
-def _constraints(told:dict) -> dict:
+def _constraints(typed:dict) -> dict:
     "Take the constraints out of what was typed, as `explain` takes them."
-    rules = {name: told.pop(name, None) for name in ('immutable', 'bound', 'increase_only', 'decrease_only', 'max_changes')}
+    rules = {name: typed.pop(name, None) for name in ('immutable', 'bound', 'increase_only', 'decrease_only', 'max_changes')}
     if rules['bound']: rules['bounds'] = dict(map(_bound, rules['bound']))
     return {k: v for k,v in rules.items() if v and k != 'bound'}
 
@@ -158,11 +158,11 @@ def _file_text(option, path):
 def _tied_by(relations, cost):
     "What hangs together and what changes cost, as `tabular` takes them."
     lines = [] if relations is None else [line.strip() for line in _file_text('relations', relations).splitlines()]
-    told:Any = {} if relations is None else dict(relations=[line for line in lines if line and not line.startswith('#')])
-    if cost is None: return told
+    rules:Any = {} if relations is None else dict(relations=[line for line in lines if line and not line.startswith('#')])
+    if cost is None: return rules
     from gradual_cf.core import read_json
     text = _file_text('cost', cost)
-    try: return told | dict(cost=read_json(text))
+    try: return rules | dict(cost=read_json(text))
     except ValueError as e: raise ValueError(f'--cost must be a JSON file, got {str(cost)!r} ({e})') from None
 
 # %% ../nbs/92_cli.ipynb #c6
@@ -206,9 +206,9 @@ def _named_classes(text:str):
     if '=' not in text: return tuple(parts)
     return {int(label) if label.lstrip('-').isdigit() else label: name for label,_,name in (part.partition('=') for part in parts)}
 
-def _told(as_json:bool, told, text): # `text` is a function
+def _print_result(as_json:bool, result, text): # `text` is a function
     "Print what was found as strict JSON, or as people read it."
-    _say(json.dumps(told, allow_nan=False) if as_json else text())
+    _say(json.dumps(result, allow_nan=False) if as_json else text())
 
 def _json_lines(df, *known) -> list: # Names of columns that are left out
     "The lines of a frame as values of JSON."
@@ -268,15 +268,15 @@ def _record(cfs, task, row, plan=None, several=None):
     texts = dict(text=cfs.data[0], counterfactual=cfs.raw[0]) if task.domain.words else {}
     if hasattr(cfs.data, 'columns'): row = json_value(cfs.data.index[0])
     target = cfs.goal.to_json(cfs.tensors.target[0], cfs.classes)
-    names = [name.removeprefix('cf_') for name in cfs.goal.told[-2:]] # the last two columns are what the model said
-    told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), target=target)
-    told |= dict(zip(names, (cfs.before[0].item(), cfs.prob[0].item()))) | dict(already=cfs.already[0].item())
-    if cfs.typical is not None: told['typical'] = json_value(cfs.typical[0].item())
-    told |= dict(proof=cfs.proof[0], optimal=cfs.optimal, changes=_json_lines(cfs.changes()))
+    names = [name.removeprefix('cf_') for name in cfs.goal.columns[-2:]] # the last two columns are what the model said
+    record = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), target=target)
+    record |= dict(zip(names, (cfs.before[0].item(), cfs.prob[0].item()))) | dict(already=cfs.already[0].item())
+    if cfs.typical is not None: record['typical'] = json_value(cfs.typical[0].item())
+    record |= dict(proof=cfs.proof[0], optimal=cfs.optimal, changes=_json_lines(cfs.changes()))
     by = lambda df, name: [_json_lines(part, name) for _,part in df.groupby(name)]
-    if plan is not None: told['plan'] = by(plan.changes(), 'step')
-    if several is not None: told['answers'] = by(several.changes(), 'answer')
-    return told
+    if plan is not None: record['plan'] = by(plan.changes(), 'step')
+    if several is not None: record['answers'] = by(several.changes(), 'answer')
+    return record
 
 # %% ../nbs/92_cli.ipynb #c34
 def _check_one(command, asked:dict): # What was typed
@@ -336,9 +336,9 @@ def _explain(**typed):
     if html:
         from gradual_cf.use.drawing import save_page
         save_page(html, cf.trace(one, **asked.how), title=f'{asked.task.name}, row {row}')
-    told = cfs, asked.task, row, cfs.plan() if plan else None, several if k > 1 else None
+    parts = cfs, asked.task, row, cfs.plan() if plan else None, several if k > 1 else None
     also = _next_call(asked, cfs)
-    _told(as_json, _record(*told) if as_json else None, lambda: _answer_text(*told) + (f'\n{also}' if also else ''))
+    _print_result(as_json, _record(*parts) if as_json else None, lambda: _answer_text(*parts) + (f'\n{also}' if also else ''))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
 # %% ../nbs/92_cli.ipynb #le1
@@ -392,7 +392,7 @@ def _reasons(*, reasons, never, language, json, **typed):
     _refused(asked := _asked_row('reasons', **typed))
     found = chapter.reasons(asked.cf, asked.one, reasons, asked.how['target'], dict(never=never or (), language=language))
     found = replace(found, frame=found.frame.assign(row=typed['row'])) # as it was asked for
-    _told(json, _json_lines(found.df()), found.text)
+    _print_result(json, _json_lines(found.df()), found.text)
 
 # %% ../nbs/92_cli.ipynb #c53
 def _trained_on(model, dataset):
@@ -415,10 +415,10 @@ def _folder_counts(task, out):
     changes = _json_lines(table.groupby('to').head(5)) if len(table) else []
     return dict(rows=len(valid), valid=float(valid.mean()), parts=len(files), out=str(out), changes=changes)
 
-def _counted_text(told):
+def _counted_text(counts):
     "The same as people read it."
-    lines = ['{rows:,} rows in {parts} parts in {out}; {valid:.1%} have a counterfactual'.format(**told)]
-    for c in told['changes']:
+    lines = ['{rows:,} rows in {parts} parts in {out}; {valid:.1%} have a counterfactual'.format(**counts)]
+    for c in counts['changes']:
         how = f', most often to {c["most"]}'
         if c['median'] is not None: how = f', up {c["up"]:.0%}, down {c["down"]:.0%}, median {c["median"]:+,.4g}'
         lines.append(f'  to be {c["to"]}: {c["feature"]} in {c["changed"]:.0%} of {c["rows"]:,} rows{how}')
@@ -451,8 +451,8 @@ def _batch(
     except KeyboardInterrupt:
         _say('stopped; finished parts are kept: run the same command again to resume', err=True)
         raise typer.Exit(130) from None
-    told = _folder_counts(task, out)
-    _told(as_json, told, lambda: _counted_text(told))
+    counts = _folder_counts(task, out)
+    _print_result(as_json, counts, lambda: _counted_text(counts))
 
 # %% ../nbs/92_cli.ipynb #9f6c4763
 def _asked_rows(*, rows, wanted, **asked):
@@ -475,7 +475,7 @@ def _audit(*, by, least, json, **asked):
     cf,some,how = _asked_rows(**asked)
     if asked['csv'] is not None: some = read_rows_file(asked['csv'], ()).loc[some.index] # with the columns that only tell groups apart
     found = audit(cf, some, list(by), least=least, **how)
-    _told(json, _json_lines(found.frame), found.text)
+    _print_result(json, _json_lines(found.frame), found.text)
 
 # %% ../nbs/92_cli.ipynb #24dcc97b
 @app.command('check', rich_help_panel=_MANY_ROWS, epilog=_examples('check answers', 'check letter.md --model loans'))
@@ -488,11 +488,11 @@ def _check(
     "Check what was written: is a folder of answers whole, does a letter or evidence agree with the model?"
     if model is None: # a folder
         from gradual_cf.scale.batch import check_folder
-        told = check_folder(path)
-        text = '{whole:,} of {parts:,} parts for {rows:,} rows are whole'.format(**told)
-        lines = [text, *told['faults']] if told['faults'] else [f'{text}; nothing is wrong']
-        _told(json, told, lambda: '\n'.join(lines))
-        raise typer.Exit(bool(told['faults']))
+        report = check_folder(path)
+        text = '{whole:,} of {parts:,} parts for {rows:,} rows are whole'.format(**report)
+        lines = [text, *report['faults']] if report['faults'] else [f'{text}; nothing is wrong']
+        _print_result(json, report, lambda: '\n'.join(lines))
+        raise typer.Exit(bool(report['faults']))
     if not model.is_dir(): # evidence
         from gradual_cf.templates.evidence import check_evidence
         more = [word for name in trust or () for word in ('--trust', name)]
@@ -501,9 +501,9 @@ def _check(
     from gradual_cf.use.letter import check_evidence
     try: text = path.read_bytes() if path.suffix == '.pdf' else path.read_text('utf-8')
     except (OSError, UnicodeDecodeError) as e: raise ValueError(f'PATH must be a letter, got {str(path)!r} ({e})') from None
-    told = _json_lines(check_evidence([text], GradualCF.load(model, trusted=trust or ())))[0]
-    _told(json, told, lambda: '\n'.join(f'{k}: {v}' for k,v in told.items()))
-    raise typer.Exit(not all(told[k] for k in ('flips', 'legal', 'model', 'data', 'settings')))
+    report = _json_lines(check_evidence([text], GradualCF.load(model, trusted=trust or ())))[0]
+    _print_result(json, report, lambda: '\n'.join(f'{k}: {v}' for k,v in report.items()))
+    raise typer.Exit(not all(report[k] for k in ('flips', 'legal', 'model', 'data', 'settings')))
 
 # %% ../nbs/92_cli.ipynb #sv1
 @app.command('serve', rich_help_panel=_PEOPLE)
@@ -519,10 +519,10 @@ def _serve_folder(
     usual:bool=typer.Option(True, '--usual/--no-usual', help='Tell changed numbers in usual steps, or with every digit.'), *, trust,
 ):
     "Answer questions about rows over HTTP, until Ctrl-C."
-    def told(address, secret, about):
+    def announce(address, secret, about):
         _say('\n'.join(filter(None, [f'{address}/explain', secret and f'Authorization: Bearer {secret}', about, 'Ctrl-C ends it.'])))
     from gradual_cf.scale.serve import serve_folder
-    try: serve_folder(folder, host, port, token, workers, connections, told, seconds=seconds, trusted=trust or (), usual=usual)
+    try: serve_folder(folder, host, port, token, workers, connections, announce, seconds=seconds, trusted=trust or (), usual=usual)
     except (OSError, ImportError) as e: raise ValueError(str(e)) from None
 
 # %% ../nbs/92_cli.ipynb #c74
@@ -548,7 +548,7 @@ def _reproduce(
             failed.append(n)
             _say(f'error: {n}: {e or "the claim of its notebook does not hold"}', err=True)
             continue
-        _told(json, report.as_dict() if json else None, lambda: f'{report}\n')
+        _print_result(json, report.as_dict() if json else None, lambda: f'{report}\n')
     if failed: raise typer.Exit(3 if name == 'all' else 2)
 
 # %% ../nbs/92_cli.ipynb #c80

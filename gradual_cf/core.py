@@ -314,7 +314,7 @@ def _identity(v): return v            # Rows that are many already; a model that
 def _same_domain(domain, data): return domain # A domain that learns nothing
 def _no_measures(cfs): return {}      # `Counterfactuals` of which nothing more is to be said
 def _no_notes(enc, data): return enc  # Rows of which nothing more is to be known
-def _second_reading(xp, again): return again # What was written counts
+def _second_reading(xp, reread): return reread # What was written counts
 def no_retry(enc, xp, arrived): return arrived.nonzero()[:0, 0], enc # No row is searched twice
 
 @dataclass(frozen=True, repr=False)
@@ -389,7 +389,7 @@ class Domain:
         (`Encoded`, raw) -> `Encoded` with notes on the rows of a question
     retry : Callable, default no_retry
         (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows
-    told : tuple, default ()
+    findings : tuple, default ()
         What was found in the training rows, in sentences
     confirm : Callable, default _second_reading
         (xp as found, the same decoded and encoded again) -> xp to be measured
@@ -431,7 +431,7 @@ class Domain:
     learn:Callable=_same_domain  # (domain, raw training rows) -> the same domain that has learnt from them
     note:Callable=_no_notes      # (`Encoded`, raw) -> `Encoded` with notes on the rows of a question
     retry:Callable=no_retry   # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows
-    told:tuple=()                # What was found in the training rows, in sentences
+    findings:tuple=()                # What was found in the training rows, in sentences
     confirm:Callable=_second_reading    # (xp as found, the same decoded and encoded again) -> xp to be measured
     about:Callable|None=None     # () -> a frame of what is known of each group; None where there is no more to say
     data:Any=None                # The raw rows it was made from, on which an explainer fits itself; no part of what is stored
@@ -450,12 +450,12 @@ class Domain:
         str
             What is known of each group, for a terminal
         """
-        return '\n'.join([repr(self) if self.about is None else self.about().to_string(index=False), *self.told])
+        return '\n'.join([repr(self) if self.about is None else self.about().to_string(index=False), *self.findings])
 
     def _repr_html_(self):
         if self.about is None: return html.escape(repr(self))
         table = self.about().to_html(index=False, border=0)
-        return table + ''.join(f'<p>{html.escape(told)}</p>' for told in self.told)
+        return table + ''.join(f'<p>{html.escape(finding)}</p>' for finding in self.findings)
 
 # %% ../nbs/00_core.ipynb #g41
 def column_groups(
@@ -639,10 +639,10 @@ def atomic(path) -> Iterator[Path]: # Where the finished file shall be
 # %% ../nbs/00_core.ipynb #c46
 def read_json(text:str) -> dict:
     "An object of JSON; raises `ValueError` for anything else."
-    try: told = json.loads(text)
+    try: value = json.loads(text)
     except RecursionError: raise ValueError('it must be JSON of few levels, got one that is nested too deeply') from None
-    if not isinstance(told, dict): raise ValueError(f'it must be a JSON object, got {type(told).__name__}')
-    return told
+    if not isinstance(value, dict): raise ValueError(f'it must be a JSON object, got {type(value).__name__}')
+    return value
 
 # %% ../nbs/00_core.ipynb #afdd0067
 def range_text(least=None, most=None, above=None, below=None, whole:bool=False) -> str: # '' where any value will do
@@ -691,19 +691,19 @@ def arrow_frame(table) -> Any: # A `pd.DataFrame`
 @functools.cache
 def _words() -> tuple: # (kind, word) -> what it is called here; (kind, what) -> the line to write
     "The table of other people's words."
-    here,told = {}, {}
+    here,lines = {}, {}
     for row in (files('gradual_cf')/'templates'/'words.tsv').read_text(encoding='utf-8').splitlines():
         kind,called,line,words = row.split('\t')
         here |= {(kind, word): called for word in words.split()}
-        told.setdefault(('argument' if kind == 'others' else kind, called), line or called)
-    return here, told
+        lines.setdefault(('argument' if kind == 'others' else kind, called), line or called)
+    return here, lines
 
 def called_here(kind:str, word:str, known) -> tuple[str, str]: # 'argument', 'name' or 'call'; names that there are
     "What a word is called here, and the line to write; '' where nobody knows."
-    here,told = _words()
-    named = word if (kind, word) in told else here.get((kind, word)) or here.get(('others', word), '') if kind != 'call' else word
+    here,lines = _words()
+    named = word if (kind, word) in lines else here.get((kind, word)) or here.get(('others', word), '') if kind != 'call' else word
     named = named or next(iter(get_close_matches(word, known, 1, .7)), '')
-    return named, told.get((kind, named), '')
+    return named, lines.get((kind, named), '')
 
 def unknown_argument(call:str, word:str, value, known, columns=()) -> TypeError: # Names that it takes; names of columns
     "The error of an argument that a call does not have."

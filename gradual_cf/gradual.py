@@ -208,7 +208,7 @@ def _lead_asked(cf, label:Tensor) -> Tensor: # `(n,)`
 def _reachable(stats, label, quantile):
     "The gap that counts as inside; raises `ValueError` for a class whose training rows are all the same to the model."
     alone = label[stats.gaps[label, -1] <= 0].unique().tolist()
-    if not alone: return stats.within(label, quantile)
+    if not alone: return stats.largest_gap(label, quantile)
     raise ValueError(f'quantile must be None for a class with one training row, got {quantile} and class {alone}')
 
 def _class_means(cf, label:Tensor) -> Tensor: # `(n, k)`
@@ -229,10 +229,10 @@ def _aim_at_class(cf, label:Tensor) -> Target:
     level = levels(cf.tau if by_lead else cf.tau + h.tau_slack*(1 - cf.tau), label, mu[:, 0])
     match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
     lead = leading(label, level, cf.tau, log((1 + h.tau_slack)/(1 - h.tau_slack)) if by_lead else 0.)
-    if h.agree is not None and (panel := ensemble_of(cf)) is not None: # else a lead says what can be said
-        want = {t: panel.goal(cf, t)['agreed'] for t in label.unique().tolist()}
+    if h.agree is not None and (ensemble := ensemble_of(cf)) is not None: # else a lead says what can be said
+        want = {t: ensemble.goal(cf, t)['agreed'] for t in label.unique().tolist()}
         share = torch.tensor([want[t] for t in label.tolist()], dtype=torch.float64, device=label.device)
-        return Target(label, level, mu, demands=(*match, *lead, EnsembleAgreement(share, panel)))
+        return Target(label, level, mu, demands=(*match, *lead, EnsembleAgreement(share, ensemble)))
     if h.logit_margin is not None: lead = Lead(_lead_asked(cf, label)),
     return Target(label, level, mu, demands=match + lead)
 
@@ -608,10 +608,10 @@ def _unmet_demands(cf, cfs) -> list|None: # None where settings ask for nothing 
 def _expected_of(cf, cfs) -> np.ndarray|None: # None where no models trained again decide with the search
     "Which share of models trained again is expected to agree with answers; NaN for rows without one."
     known = not cf.numbers and cf.settings.agree is not None and cf.x_train is not None and cf.summary is None
-    panel = ensemble_of(cf) if known else None
-    if panel is None: return None
+    ensemble = ensemble_of(cf) if known else None
+    if ensemble is None: return None
     out = np.full(len(cfs), np.nan)
-    for label,rows in by_target(cfs.tensors.target): out[rows.cpu().numpy()] = panel.expected(cfs.xp[rows], int(label))
+    for label,rows in by_target(cfs.tensors.target): out[rows.cpu().numpy()] = ensemble.expected(cfs.xp[rows], int(label))
     return np.where(cfs.valid, out, np.nan)
 
 # %% ../nbs/07_gradual.ipynb #c83

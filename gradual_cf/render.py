@@ -199,8 +199,8 @@ def with_unit(text:str, unit:str, lang:Language=ENGLISH) -> str: # A number, wri
     return '-'*before_sign + money.replace('0', text[before_sign:])
 
 # %% ../nbs/91_render.ipynb #c6
-_WITHIN = r'(?<=[^\W_])_(?=[^\W_])' # An underscore between letters
-_MARKS = re.compile(rf'(?!{_WITHIN})([\\`*_\[\]|~#$]|:(?=//)|^[-+](?=\s))')
+_INNER = r'(?<=[^\W_])_(?=[^\W_])' # An underscore between letters
+_MARKS = re.compile(rf'(?!{_INNER})([\\`*_\[\]|~#$]|:(?=//)|^[-+](?=\s))')
 
 def markdown(v) -> Markup:
     "A value in Markdown, every sign of it taken literally."
@@ -245,7 +245,7 @@ def html_pieces(text:str) -> list: # ('words', text) and ('tag', name, *attribut
 
 # %% ../nbs/91_render.ipynb #044662fa
 _LITERAL = re.compile(r'\\([!-/:-@\[-`{-~])|(&#?\w{1,32};)')
-_BACKED = re.compile(_WITHIN.replace(')_', r')\\_')) # The same with a backslash, which looks alike
+_BACKED = re.compile(_INNER.replace(')_', r')\\_')) # The same with a backslash, which looks alike
 _ACTIVE = set('\\`*_[]|~#$<:-+') # Signs that mean something where they stand bare
 
 def _one_spelling(m) -> str:
@@ -289,9 +289,9 @@ def first_difference(seen:list, own:list) -> tuple: # Two pages that differ, pie
 # %% ../nbs/91_render.ipynb #a7537199
 _MEANS_MORE = re.compile(r"[<>&|$*_~#`'!()@^=/%;?]") # In some format; in JSON these stand in texts only
 
-def plain_json(told) -> str:
+def plain_json(record) -> str:
     "JSON that means nothing in HTML or Markdown."
-    return _MEANS_MORE.sub(lambda m: f'\\u{ord(m[0]):04x}', json.dumps(told, separators=(',', ':')))
+    return _MEANS_MORE.sub(lambda m: f'\\u{ord(m[0]):04x}', json.dumps(record, separators=(',', ':')))
 
 # %% ../nbs/91_render.ipynb #c9
 @functools.cache
@@ -303,14 +303,14 @@ def environment(format:str, folder:str='', lang:Language=ENGLISH) -> ImmutableSa
             try: return found.get_source(made, f'{name}.{suffix}')
             except TemplateNotFound: pass
     literally,mark = dict(html=(escape, Markup), md=(markdown, Markup)).get(format, (str, str))
-    said = lambda say: lambda *texts, **fields: mark(say(*texts, **{k: literally(v) for k,v in fields.items()}))
+    marked = lambda say: lambda *texts, **fields: mark(say(*texts, **{k: literally(v) for k,v in fields.items()}))
     made = ImmutableSandboxedEnvironment(
         loader=FunctionLoader(find), autoescape=format in ('html', 'md'), undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, finalize=markdown if format == 'md' else None)
     written = dict(value=value_text, share=share_text, bound=bound_text)
     made.filters |= {name: functools.partial(f, lang=lang) for name,f in written.items()}
     made.tests['missing'] = pd.isna
-    made.globals |= dict(_=said(lang.say), ngettext=said(lang.count))
+    made.globals |= dict(_=marked(lang.say), ngettext=marked(lang.count))
     return made
 
 # %% ../nbs/91_render.ipynb #a463a14b
@@ -504,7 +504,7 @@ def _dtype_parts(d) -> Any: # A name, or a list
     if isinstance(d, pd.StringDtype): return ['texts', d.storage, d.na_value]
     return str(d)
 
-def _dtype_again(v) -> Any:
+def _dtype_from(v) -> Any:
     if isinstance(v, str): return pd.api.types.pandas_dtype(v)
     return pd.CategoricalDtype(*v) if len(v) == 2 else pd.StringDtype(v[1], na_value=v[2])
 
@@ -512,7 +512,7 @@ class _Kind(NamedTuple):
     "A kind of value, as JSON holds it."
     holds:Callable # value -> whether it is one
     parts:Callable # value -> what it is made of, plain values or values of other kinds
-    again:Callable # the same -> value
+    restore:Callable # the same -> value
 
 def _of(*types): return lambda v: type(v) in types # Exactly, since pandas' times are also times of Python
 def _zoned(v): return v if v is None else ZoneInfo(v) if isinstance(v, str) else timezone(timedelta(seconds=v))
@@ -536,7 +536,7 @@ _KINDS = dict(
     interval=_Kind(_of(pd.Interval), lambda v: [v.left, v.right, v.closed], lambda v: pd.Interval(*v)),
     period=_Kind(_of(pd.Period), lambda v: [str(v), v.freqstr], lambda v: pd.Period(v[0], v[1])),
     zone=_Kind(lambda v: hasattr(v, 'utcoffset'), _zone_parts, _zoned),
-    dtype=_Kind(lambda v: isinstance(v, (np.dtype, pd.api.extensions.ExtensionDtype)), _dtype_parts, _dtype_again),
+    dtype=_Kind(lambda v: isinstance(v, (np.dtype, pd.api.extensions.ExtensionDtype)), _dtype_parts, _dtype_from),
     levels=_Kind(_of(pd.MultiIndex), lambda v: [list(v.levels), list(map(np.asarray, v.codes)), list(v.names)],
                  lambda v: pd.MultiIndex(levels=v[0], codes=v[1], names=v[2])),
     index=_Kind(lambda v: isinstance(v, pd.Index), lambda v: [list(v), v.dtype, v.name],
@@ -558,10 +558,10 @@ def to_plain(v:Any, tensors:dict, where:str, known:Mapping={}) -> Any: # Name ->
     if type(v) is list: return [to_plain(u, tensors, where, known) for u in v]
     plain = isinstance(v, np.ndarray) and v.dtype.isnative and (v.dtype.kind in 'mM' or v.dtype.str[1:] in _IN_TENSORS)
     if plain or isinstance(v, torch.Tensor):
-        key,told = f'{len(tensors)}', dict(array=str(v.dtype)) if isinstance(v, np.ndarray) else {}
+        key,entry = f'{len(tensors)}', dict(array=str(v.dtype)) if isinstance(v, np.ndarray) else {}
         held:Any = torch.from_numpy(np.array(v.astype('i8') if v.dtype.kind in 'mM' else v, order='C')) if isinstance(v, np.ndarray) else v
         tensors[key] = held.detach().cpu().contiguous().clone() # what is shared elsewhere is no part of it
-        return dict(of='tensor', at=key, **told)
+        return dict(of='tensor', at=key, **entry)
     if known.get(name := type(v).__name__) is type(v):
         of = {f: to_plain(getattr(v, f), tensors, f'{where}.{f}', known) for f in inspect.signature(type(v)).parameters}
         return {'is': name, 'of': of}
@@ -570,20 +570,20 @@ def to_plain(v:Any, tensors:dict, where:str, known:Mapping={}) -> Any: # Name ->
     if kind is None: raise ValueError(f'{where} must be something that a file can store, got {name or repr(v)}: '
                                       'leave it out, and set it again after loading')
     if type(v) is not dict: return {'is': kind, 'of': to_plain(_KINDS[kind].parts(v), tensors, where, known)}
-    told = lambda k, u: [to_plain(k, tensors, where, known), to_plain(u, tensors, f'{where}[{k!r}]', known)]
-    return {'is': kind, 'of': [told(k, u) for k,u in v.items()]}
+    entry = lambda k, u: [to_plain(k, tensors, where, known), to_plain(u, tensors, f'{where}[{k!r}]', known)]
+    return {'is': kind, 'of': [entry(k, u) for k,u in v.items()]}
 
-def from_plain(told, tensors:dict, known:Mapping={}) -> Any:
+def from_plain(plain, tensors:dict, known:Mapping={}) -> Any:
     "The value that was told; raises `KeyError` for what is not known."
-    if isinstance(told, list): return [from_plain(u, tensors, known) for u in told]
-    if not isinstance(told, dict): return told
-    if told.get('of') == 'tensor':
-        v,dtype = tensors[told['at']], np.dtype(told.get('array', 'f4'))
-        if 'array' not in told: return v
+    if isinstance(plain, list): return [from_plain(u, tensors, known) for u in plain]
+    if not isinstance(plain, dict): return plain
+    if plain.get('of') == 'tensor':
+        v,dtype = tensors[plain['at']], np.dtype(plain.get('array', 'f4'))
+        if 'array' not in plain: return v
         return v.numpy().view(dtype) if dtype.kind in 'mM' else v.numpy()
-    kind,of = told['is'], told['of']
+    kind,of = plain['is'], plain['of']
     if kind == 'function': return known[of]
-    if kind in _KINDS: return _KINDS[kind].again(from_plain(of, tensors, known))
+    if kind in _KINDS: return _KINDS[kind].restore(from_plain(of, tensors, known))
     return known[kind](**{name: from_plain(u, tensors, known) for name,u in of.items()})
 
 # %% ../nbs/91_render.ipynb #va000008
@@ -591,10 +591,10 @@ def write_values(path, form:tuple, values, known:Mapping={}, **about): # Such as
     "Write values into a file, without a date: the same values, the same bytes."
     import gradual_cf
     from safetensors.torch import save
-    told = dict(holds=form[0], form=form[1], gradual_cf=gradual_cf.__version__) | about
-    told['values'] = to_plain(values, tensors := {}, form[0], known)
+    head = dict(holds=form[0], form=form[1], gradual_cf=gradual_cf.__version__) | about
+    head['values'] = to_plain(values, tensors := {}, form[0], known)
     with atomic(path) as tmp, ZipFile(tmp, 'w') as z:
-        for name,raw in {'about.json': json.dumps(told, allow_nan=False), 'tensors.safetensors': save(tensors)}.items():
+        for name,raw in {'about.json': json.dumps(head, allow_nan=False), 'tensors.safetensors': save(tensors)}.items():
             z.writestr(ZipInfo(name), raw, ZIP_DEFLATED)
 
 def read_values(path, holds:str, form:int) -> tuple: # What is said about them, and function (known) -> the values

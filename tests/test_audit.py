@@ -12,7 +12,7 @@ import toy
 from scipy import stats
 
 from gradual_cf.all import Audit, GradualCF, audit, tabular
-from gradual_cf.use.audit import (_chosen, _cohorts, _holm, _impact_line, _ratio_line, _share_ratio_interval, _shuffled, _standard_errors, _step_down, _told_apart)
+from gradual_cf.use.audit import (_chosen, _cohorts, _holm, _impact_line, _ratio_line, _share_ratio_interval, _shuffled, _standard_errors, _step_down, _group_columns)
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'benchmarks'))
 
@@ -257,13 +257,13 @@ def test_other_columns_and_their_order_do_not_matter():
 
 def test_crossings_are_every_group_of_every_pair_that_is_not_empty():
     rows = people()
-    groups = _cohorts(_told_apart(rows, ['sex', 'region']), 2)
+    groups = _cohorts(_group_columns(rows, ['sex', 'region']), 2)
     assert len(groups) == 2 + 3 + 6
     own = next(member for _,name,member in groups if name == 'f × south')
     np.testing.assert_array_equal(own, (rows.sex == 'f') & (rows.region == 'south'))
-    assert len(_cohorts(_told_apart(rows, ['sex', 'region']), 1)) == 5
+    assert len(_cohorts(_group_columns(rows, ['sex', 'region']), 1)) == 5
     only = rows.assign(region=np.where(rows.sex == 'f', 'north', 'south'))
-    assert len(_cohorts(_told_apart(only, ['sex', 'region']), 2)) == 6
+    assert len(_cohorts(_group_columns(only, ['sex', 'region']), 2)) == 6
 
 
 @pytest.mark.night

@@ -94,7 +94,7 @@ def test_pasting_chooses_as_the_whole_search_would():
     target = (predict(net, enc.x).argmax(1) + 1) % 3
     row = torch.arange(20).repeat_interleave(CANDIDATES)
     inside = cf.aim(target[row])
-    assert inside.gap.equal(cf.stats.within(target[row], cf.settings.quantile))
+    assert inside.gap.equal(cf.stats.largest_gap(target[row], cf.settings.quantile))
     c = _nearest_typical(enc.x, target, cf).flatten(0, 1)
     many = enc.take(row)
     start = State(many, many.x.clone(), predict(net, many.x), inside, torch.zeros_like(many.frozen), c.clone())

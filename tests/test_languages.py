@@ -298,13 +298,13 @@ def test_things_are_listed_as_each_language_does(language):
 
 @pytest.mark.parametrize('language', LANGUAGES)
 def test_a_number_never_contradicts_its_decision(language):
-    from gradual_cf.use.letter import _number_told
+    from gradual_cf.use.letter import _number_text
     lang = language_of(language)
     for bar in (.5, .001, .9995, 1/3, .4999999):
         for p in (bar*(1 - 1e-9), bar - 1e-7, bar + 1e-7, bar*(1 + 1e-9), bar): assert (sided_percent(p, bar, lang) == sided_percent(bar, bar, lang)) <= (p >= bar)
     target = torch.tensor([500., torch.inf], dtype=torch.float64)
     for v in (499.9999999, 500., 500.0000001, 12.):
-        assert (float(lang.plain(_number_told(v, target, lang)).replace(',', '')) >= 500) == (v >= 500)
+        assert (float(lang.plain(_number_text(v, target, lang)).replace(',', '')) >= 500) == (v >= 500)
 
 
 @pytest.mark.parametrize('language', ['de', 'pl'])

@@ -181,7 +181,7 @@ def test_a_network_of_raw_columns_reads_what_it_was_trained_on(codes, scale, cap
     x, raw = domain.encode(df).x.float(), torch.tensor(df.to_numpy()).float()
     wide, norm = StandardScaler().fit(df.to_numpy()), torch.nn.BatchNorm1d(df.shape[1], affine=False)
     norm(raw), norm.eval()
-    assert sum('are one category' in line for line in domain.told) == 3
+    assert sum('are one category' in line for line in domain.findings) == 3
     for scaled, read in ((False, raw), (wide, torch.tensor(wide.transform(df.to_numpy())).float()), (norm, norm(raw))):
         asked = predictor(net, domain, scaled=scaled)
         assert torch.allclose(asked(x), log_odds(net(read), 'logit'), atol=1e-3) and GradualCF(asked, domain, 'sparse').settings.sigma > 0  # the gradient is there

@@ -272,10 +272,10 @@ def test_sums_and_products_of_all_training_rows_are_told_counted_and_kept_by_ans
     X[names[3]] = {'=': X[a], '+': X[a] + X[b], '*': X[a]*X[b], '+3': X[a] + X[b] + X[c]}[kind]
     X = X.sample(frac=1, axis=1, random_state=1)
     d = tabular(X)
-    told = d.told[0]
+    told = d.findings[0]
     derive = eval(told.split('derive=')[1].split('} makes')[0] + '}')  # the line that it says
     (name, f), = derive.items()
-    assert len(d.told) == 1 and told in caplog.text and (f(X) == X[name]).all() and (name == names[3] or kind == '=')
+    assert len(d.findings) == 1 and told in caplog.text and (f(X) == X[name]).all() and (name == names[3] or kind == '=')
     score = lambda df: (df[a] - 31)/9 + (df[names[3]] - X[names[3]].mean())/X[names[3]].std() + df.x/30
     model = lambda d: predictor(lambda df: 1/(1 + np.exp(-score(df).to_numpy())), d, kind='proba')
     rows = X[score(X) < 0].head(3)
@@ -285,7 +285,7 @@ def test_sums_and_products_of_all_training_rows_are_told_counted_and_kept_by_ans
         assert not broken(kept.raw).any() and not kept.quality().contradictions.any() and kept.changed.any() and kept.domain.legal(rows, kept.raw).all()
     loose = tabular(X, derive={})
     free = GradualCF(model(loose), loose, 'sparse').fit(X).explain(rows, target=1)
-    assert loose.told == () and 'contradictions' not in free.quality() and broken(free.raw).any()
+    assert loose.findings == () and 'contradictions' not in free.quality() and broken(free.raw).any()
 
 
 def test_levels_that_never_meet_are_told_and_counted(caplog):
@@ -293,10 +293,10 @@ def test_levels_that_never_meet_are_told_and_counted(caplog):
     job = r.choice(['none', 'clerk', 'nurse'], 500)
     X = pd.DataFrame({'job': job, 'boss': np.where(job == 'none', 'none', r.choice(['city', 'bank'], 500)), 'home': r.choice(['own', 'rent'], 500), 'x': r.normal(0, 1, 500).round(2)})
     d = tabular(X)
-    assert d.told == ("no training row has job 'clerk' beside boss 'none'; job 'none' beside boss 'bank'; job 'none' beside boss 'city'; job 'nurse' beside boss 'none'",)
+    assert d.findings == ("no training row has job 'clerk' beside boss 'none'; job 'none' beside boss 'bank'; job 'none' beside boss 'city'; job 'nurse' beside boss 'none'",)
     model = lambda df: np.where(df.job == 'nurse', .9, .1)
     answers = GradualCF(predictor(model, d, kind='proba'), d, 'sparse').fit(X).explain(X[X.job != 'nurse'].head(9), target=1)
     assert (answers.quality().contradictions == (answers.raw.boss == 'none').to_numpy()).all() and (answers.raw.boss == 'none').any()
     kept = GradualCF(predictor(model, d, kind='proba'), d, PLAUSIBLE).fit(X).explain(X[X.job != 'nurse'].head(9), target=1)
     assert kept.valid.all() and not kept.quality().contradictions.any() and (kept.raw.boss != X.boss[kept.raw.index]).any() # who had no job gets a boss, too
-    assert tabular(X.assign(boss=r.permutation(X.boss))).told == ()
+    assert tabular(X.assign(boss=r.permutation(X.boss))).findings == ()

@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from gradual_cf.all import (PAPER, Counterfactuals, GradualCF, explain_dataset, improve, measures, predictor, prove, summary, tabular, tabular_mlp)
-from gradual_cf.data import tables
+from gradual_cf.data import rows
 from gradual_cf.data.columns import MISSING
 from gradual_cf.data.rows import model_frame
 from gradual_cf.models.fingerprints import fingerprint
@@ -571,7 +571,7 @@ def test_one_category_in_several_columns_is_found_kept_and_told_and_proofs_speak
     source = ASKED[model]().fit(df, on + df.age/8 > np.quantile(on + df.age/8, .6))
     domain = tabular(df)
     assert sorted(sorted(c.sources) for c in domain.features if c.kind == 'category') == sorted(map(sorted, parts.values()))
-    assert [r.message for r in caplog.records] == list(domain.told) and sum('one category' in t for t in domain.told) == 3
+    assert [r.message for r in caplog.records] == list(domain.findings) and sum('one category' in t for t in domain.findings) == 3
     pd.testing.assert_frame_equal(model_frame(domain.decode.args[0], domain.encode(df).x), df)
     rows = df[~source.predict(df)].head(4)
     cf = GradualCF(source, domain, 'sparse').fit(df)
@@ -602,7 +602,7 @@ def test_columns_that_are_named_are_columns_and_luck_is_no_category(caplog):
     rng = np.random.default_rng(0)
     for share in (.01, .05, .5):
         flags = pd.DataFrame((rng.random((400, 12)) < share).astype(int)).add_prefix('has_')
-        assert tabular(flags).told == ()
+        assert tabular(flags).findings == ()
 
 
 # Levels that no training row has
@@ -649,10 +649,10 @@ def test_rows_with_long_categories_are_kept_as_codes(settings, monkeypatch, tmp_
     coder = make_column_transformer((OneHotEncoder(handle_unknown='ignore'), ['k', 'm']), remainder='passthrough')
     net = make_pipeline(coder, RandomForestClassifier(7, max_depth=4, random_state=0)).fit(X, y)
     whole = GradualCF(net, domain, settings).fit(X)
-    monkeypatch.setattr(tables, '_ENTRIES', 0)
+    monkeypatch.setattr(rows, '_ENTRIES', 0)
     coded = GradualCF(net, domain, settings).fit(X)
     kept = coded.x_train
-    assert isinstance(kept, tables._CodedRows) and kept.numbers.shape == (300, 2) and (kept.whole() == whole.x_train).all()
+    assert isinstance(kept, rows._CodedRows) and kept.numbers.shape == (300, 2) and (kept.whole() == whole.x_train).all()
     want, got = (cf.explain(X.iloc[:6]) for cf in (whole, coded))
     assert (got.xp == want.xp).all() and got.proof == want.proof and got.df().equals(want.df())
     assert got.quality().equals(want.quality())

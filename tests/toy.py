@@ -75,7 +75,7 @@ PROBLEMS = dict(columns=columns, blocks=blocks, tokens=tokens)
 def reference(toy, label, quantile=None, level=.5, match=logit_gap):
     "The `Target` of some classes on a toy problem."
     stats = fit_logits(predict(toy.model, toy.x))
-    gap = () if quantile is None else (Match(stats.within(label, quantile), match),)
+    gap = () if quantile is None else (Match(stats.largest_gap(label, quantile), match),)
     return Target(label, torch.full(label.shape, level, dtype=toy.x.dtype), stats.mu[label], demands=gap)
 
 

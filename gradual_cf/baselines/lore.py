@@ -13,7 +13,7 @@ from torch import nn, Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
 from ..answers import aimed_at, Counterfactuals
-from .nearest import _admitted, _away, _probability_with_margin, _fixed, _OfImages, _within_limit
+from .nearest import _admitted, _away, _probability_with_margin, _fixed, _OfImages, _limited_to_most
 from ..core import changed_groups, Effort, Question, take_rows
 from ..data.columns import Column, read_numbers
 from ..models.asking import predict
@@ -103,8 +103,8 @@ class _Condition:
         if self.levels: return f'{self.feature} is {" or ".join(map(str, self.levels))}'
         date = self.column is not None and self.column.measure
         day = lambda v: str(pd.Timestamp(0) + pd.Timedelta(v, 'D')).removesuffix(' 00:00:00')
-        said = lambda v: (day(v) if date else _plain_number(v)) if np.isfinite(v) else ''
-        low, high = said(self.low), said(self.high)
+        text = lambda v: (day(v) if date else _plain_number(v)) if np.isfinite(v) else ''
+        low, high = text(self.low), text(self.high)
         if low and high: return f'{low} < {self.feature} ≤ {high}'
         return f'{self.feature} > {low}' if low else f'{self.feature} ≤ {high}'
 
@@ -253,8 +253,8 @@ def _measured_rule(lore, low, high, outcome, changed=()):
     return _Rule(tuple(found.values()), plain, precision, coverage, new)
 
 # %% ../../nbs/baselines/01_lore.ipynb #c77
-def _read_row(lore, enc, leaves, own, target, told):
-    "The counterfactual of one row, `(1, d)`, and where rules are `told` its `_Reason`."
+def _read_row(lore, enc, leaves, own, target, with_reasons):
+    "The counterfactual of one row, `(1, d)`, and where rules are `with_reasons` its `_Reason`."
     x, there = enc.x[0].float().cpu().double().numpy(), leaves.take(leaves.label == target.item())
     points, false = _crossings(lore, there, x)
     at = _admitted(lore, enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
@@ -264,7 +264,7 @@ def _read_row(lore, enc, leaves, own, target, told):
     if enc.most is not None: ok &= moved <= enc.most
     confirmed, far = ok.nonzero()[:, 0].tolist(), (at - enc.x).norm(dim=1)
     xp = at[min(confirmed, key=lambda i: (moved[i].item(), far[i].item()))][None] if confirmed else enc.x
-    if not told: return xp, None
+    if not with_reasons: return xp, None
     home, broken = leaves.holds(x).argmax(), false.sum(1)
     few = min((broken[i] for i in confirmed), default=0)
     others = [_measured_rule(lore, there.low[i], there.high[i], target.item(), false[i].nonzero()[0])
@@ -274,8 +274,8 @@ def _read_row(lore, enc, leaves, own, target, told):
 # %% ../../nbs/baselines/01_lore.ipynb #c82
 _GAIN = 1e-7 # Least impurity that a split of a tree takes away
 
-def _read_rows(lore, enc, target, seed, told):
-    "Yield counterfactual `(1, d)` of every row, and where rules are `told` its `_Reason`."
+def _read_rows(lore, enc, target, seed, with_reasons):
+    "Yield counterfactual `(1, d)` of every row, and where rules are `with_reasons` its `_Reason`."
     h, z = lore.settings, predict(lore.model, enc.x)
     second = z.scatter(1, (own := z.argmax(1))[:, None], -torch.inf).argmax(1)
     goals = torch.stack([own, torch.where(target == own, second, target)], 1)
@@ -284,7 +284,7 @@ def _read_rows(lore, enc, target, seed, told):
         near, label = _breed_around(lore.model, enc.x[i], goals[i], *data, h.samples, h.generations, seed)
         for j,rows,labels in zip(i.tolist(), near.float().cpu().numpy(), label.cpu().numpy()):
             leaves = _read_leaves(_fit_tree(rows, labels, seed, min_samples_leaf=h.least, min_impurity_decrease=_GAIN))
-            xp, why = _read_row(lore, enc.take([j]), leaves, goals[j, 0].item(), goals[j, 1:], told)
+            xp, why = _read_row(lore, enc.take([j]), leaves, goals[j, 0].item(), goals[j, 1:], with_reasons)
             yield (enc.x[j:j+1] if there[j] else xp), why
 
 # %% ../../nbs/baselines/01_lore.ipynb #c84
@@ -425,7 +425,7 @@ def because(
     if cfs.classes != lore.classes:
         raise ValueError(f'lore must have the classes of the answers, {list(cfs.classes)}, got {list(lore.classes)}')
     number = lambda v: isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_))
-    said = lambda c: f'{c.feature} becomes {_plain_number(c.after) if number(c.after) else c.after}'
+    text = lambda c: f'{c.feature} becomes {_plain_number(c.after) if number(c.after) else c.after}'
     changes, lines = cfs.changes(), []
     read = ~cfs.unread
     found = iter(lore.rules(take_rows(cfs.data, read), cfs.target[read]))
@@ -436,7 +436,7 @@ def because(
         rule,own,name = next(found).rule, changes[changes.row == i], aimed_at(cfs, i)
         if cfs.already[i]: way = f'{name} already'
         elif not cfs.valid[i]: way = f'no way to reach {name} was found'
-        else: way = f'{name} if ' + ' and '.join(map(said, own.itertuples()))
+        else: way = f'{name} if ' + ' and '.join(map(text, own.itertuples()))
         lines.append(dict(rule=rule, sentence=f'{rule.sentence()}; {way}', precision=rule.precision,
                           coverage=rule.coverage, changes=dict(zip(own.feature, zip(own.before, own.after))), valid=bool(cfs.valid[i])))
     return pd.DataFrame(lines, index=cfs.data.index if isinstance(cfs.data, pd.DataFrame) else None)
@@ -736,7 +736,7 @@ class ABELE(_OfImages):
             if not len(x): continue
             there, far = p >= self.tau, (x - one.x).flatten(1).norm(dim=1)
             out[i] = x[far.masked_fill(~there, torch.inf).argmin() if there.any() else p.argmax()]
-        return _within_limit(self, enc, out, target)
+        return _limited_to_most(self, enc, out, target)
 
     def exemplars(self,
         data,       # One raw image

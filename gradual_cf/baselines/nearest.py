@@ -61,7 +61,7 @@ def _states_wanted(explainer, enc, xp, target):
     return State(enc, xp, None, aim._replace(level=levels(_probability_with_margin(explainer.tau), target, aim.level)))
 
 
-def _within_limit(explainer, enc, xp, target):
+def _limited_to_most(explainer, enc, xp, target):
     "Answers with at most `enc.most` changed groups, `(n, *s)`; the input where there is none."
     if enc.most is None: return xp
     too_many = lambda xp: changed_groups(enc.x, xp, explainer.groups(xp)).sum(1) > enc.most
@@ -75,7 +75,7 @@ def _searched(explainer, question:Question, find:Callable) -> Tensor: # (encoded
     _,enc,_,target = question
     xp, live = enc.x.clone(), _away(explainer, enc, target)
     if len(live): xp[live] = find(enc.take(live), target[live])
-    return _within_limit(explainer, enc, xp, target)
+    return _limited_to_most(explainer, enc, xp, target)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c21
 def _through(model, xp, slope):
@@ -313,7 +313,7 @@ class Wachter(Explainer):
                 descend = partial(_descended, self, enc.take(live), target[live], loose)
                 found = _nearest_weighted(enc.x[live], h.lam, h.rounds, descend, between)
                 best.see(live, found.xp, found.dist)
-        return _within_limit(self, enc, best.xp, target)
+        return _limited_to_most(self, enc, best.xp, target)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c57
 def _other_logits(z, target): return z.scatter(1, target[:, None], -torch.inf) # `(n, k)`, -inf at the target

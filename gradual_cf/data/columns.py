@@ -811,7 +811,7 @@ def _offered(name, known:tuple, occur:tuple, listed=None) -> tuple: # Levels tha
         raise ValueError(f'levels must be among {list(known)} for column {name!r}, got {list(listed)}')
     return tuple(v for v in known if v in listed)
 
-def _check_told_apart(s:pd.Series, there:set):
+def _check_distinct_levels(s:pd.Series, there:set):
     "Raise `ValueError` where equal cells are written in two ways, such as True and 1: a model may tell them apart."
     if all(isinstance(v, str) for v in there): return
     if len(ways := {(v, str(v)) for v in s[s.notna()]}) == len(there): return
@@ -821,7 +821,7 @@ def _check_told_apart(s:pd.Series, there:set):
 def _fit_category(s:pd.Series, listed=None) -> Column:
     "A category column: its levels, in the dtype's order where it has one."
     there,blank = set(s[s.notna()]), _blank(s)
-    if s.dtype == object: _check_told_apart(s, there)
+    if s.dtype == object: _check_distinct_levels(s, there)
     own = isinstance(s.dtype, pd.CategoricalDtype)
     levels = tuple(s.cat.categories if own else sorted(there, key=lambda v: (type(v).__name__, v)))
     offered = _offered(s.name, levels, tuple(v for v in levels if v in there), listed)

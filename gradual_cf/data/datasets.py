@@ -368,10 +368,10 @@ def _kept_network(label:str, name:str, make:Callable, *parts) -> nn.Module: # `m
     return kept(f'{label}.safetensors', make, write, load_model, *parts)
 
 # %% ../../nbs/data/03_datasets.ipynb #c51
-def _all_rules(known:dict, told:dict) -> dict:
+def _all_rules(known:dict, given:dict) -> dict:
     "Rules of a recipe combined with those of a question: lists of columns add up; else the question's rules count."
-    both = [k for k in known if k in told and isinstance(known[k], list)]
-    return known | told | {k: list(dict.fromkeys([*known[k], *told[k]])) for k in both}
+    both = [k for k in known if k in given and isinstance(known[k], list)]
+    return known | given | {k: list(dict.fromkeys([*known[k], *given[k]])) for k in both}
 
 class _TaskAsked(NamedTuple):
     "What is asked of a data set, as `load_task` takes it."
@@ -488,10 +488,10 @@ def _kept_pixels(name:str, data) -> np.ndarray: # uint8 `(n, h, w)` or `(n, h, w
 # %% ../../nbs/data/03_datasets.ipynb #c66
 def _image_task(r:Recipe, asked:_TaskAsked) -> Task:
     "Images: the network on the first half of the rows, the judge on the second."
-    name,seed,told = asked.name, asked.seed, dict(asked.domain)
-    if immutable := told.pop('immutable', None): raise ValueError(f'immutable must be empty for images, got {list(immutable)}')
+    name,seed,rules = asked.name, asked.seed, dict(asked.domain)
+    if immutable := rules.pop('immutable', None): raise ValueError(f'immutable must be empty for images, got {list(immutable)}')
     rows,tests = r.load(asked.path, seed)
-    domain = images(**r.domain | told)
+    domain = images(**r.domain | rules)
     X,Xt = (_kept_pixels(f'{name}-{part}', d) for part,d in (('train', rows), ('test', tests)))
     y,yt = np.array(rows['label']), np.array(tests['label'])
     n = len(X)//2 if asked.full or r.rows is None else r.rows
@@ -625,7 +625,7 @@ def read_rows_file(path, columns) -> pd.DataFrame:
     except (OSError, ValueError) as e: raise ValueError(f'csv must be a readable CSV file, got {str(path)!r} ({e})') from None
     return df[list(columns)] if len(columns) and set(columns) <= set(df.columns) else df
 
-def task_from_files(rows, model, trust=(), **told) -> Task: # A frame or a file; a file
+def task_from_files(rows, model, trust=(), **rules) -> Task: # A frame or a file; a file
     "A fitted model from a file, and the rows that it reads: a task without labels."
     from gradual_cf.models.fitted import load_fitted, recognised
     if rows is None or model is None:
@@ -636,4 +636,4 @@ def task_from_files(rows, model, trust=(), **told) -> Task: # A frame or a file;
     if known and len(known.names) and set(known.names) <= set(df): df = df[list(known.names)]
     if type(fitted).__module__.split('.')[0] in ('xgboost', 'lightgbm'):
         df = df.astype(dict.fromkeys(df.select_dtypes(['object', 'str']).columns, 'category'))
-    return Task('rows' if isinstance(rows, pd.DataFrame) else Path(rows).stem, df, None, df, None, tabular(df, **told), fitted, None, ())
+    return Task('rows' if isinstance(rows, pd.DataFrame) else Path(rows).stem, df, None, df, None, tabular(df, **rules), fitted, None, ())

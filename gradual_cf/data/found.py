@@ -53,7 +53,7 @@ def _luck_apart(n:int, counts) -> float: # At most 0
         left -= k
     return out
 
-def _luck_within(n:int, counts) -> float: # Counts that fall; at most 0
+def _log_chance_nested(n:int, counts) -> float: # Counts that fall; at most 0
     "The same for columns of which each is 1 only where the one before is."
     return sum(_log_ways(a, b) - _log_ways(n, b) for a,b in zip(counts, counts[1:]))
 
@@ -86,7 +86,7 @@ def _as_family(n:int, counts:np.ndarray, some:list, most:float) -> tuple|None: #
     "Columns as one category; None if they are none, or if that may be luck."
     if _no_joint_counts(c := counts[np.ix_(some, some)]): return (some, True) if _luck_apart(n, np.diag(c)) < most else None
     order = _as_steps(c)
-    return ([some[i] for i in order], False) if order and _luck_within(n, np.diag(c)[order]) < most else None
+    return ([some[i] for i in order], False) if order and _log_chance_nested(n, np.diag(c)[order]) < most else None
 
 # %% ../../nbs/data/04_found.ipynb #a8702f7e
 _MOST_LONE = 300 # Columns without a common name that are compared
@@ -195,23 +195,23 @@ def _category_of(df:pd.DataFrame, cols:list, apart:bool, taken=()) -> Indicators
     return Indicators(_set_name(cols, [*df.columns, *taken]), tuple(cols), levels=levels, offered=offered, known=cells)
 
 # %% ../../nbs/data/04_found.ipynb #a450ed77
-def log_findings(told:Sequence):
+def log_findings(findings:Sequence):
     "Say what was found; whoever does not want to hear it sets the level of the logger `gradual_cf`."
-    for sentence in told: logging.getLogger('gradual_cf').warning(sentence)
+    for sentence in findings: logging.getLogger('gradual_cf').warning(sentence)
 
 def _found_categories(df:pd.DataFrame, named:dict) -> tuple: # Name -> `Indicators`, and what is to be said
     "Categories that come as 0/1 columns, unless one of these is named; `named`: argument -> columns."
-    names,out,told = [c for c in df if _is_binary(df[c])], {}, []
+    names,out,findings = [c for c in df if _is_binary(df[c])], {}, []
     for cols,apart in _category_sets(df, names) if len(names) > 1 else ():
         listed,by = ', '.join(map(str, cols)), [arg for arg,some in named.items() if set(cols) & set(some)]
         if by:
-            told.append(f'{listed} look like one category; they are kept apart because {by[0]} names one of them')
+            findings.append(f'{listed} look like one category; they are kept apart because {by[0]} names one of them')
             continue
         c = _category_of(df, cols, apart, out)
         out[c.name] = c
         why = f'{"at most "*(c.levels[0] is _NONE)}one of them is 1' if apart else 'they rise one after the other'
-        told.append(f'{listed} are one category, {c.name!r}: {why}; categorical={{}} keeps them apart')
-    return out, tuple(told)
+        findings.append(f'{listed} are one category, {c.name!r}: {why}; categorical={{}} keeps them apart')
+    return out, tuple(findings)
 
 # %% ../../nbs/data/04_found.ipynb #fe8d699e
 _FEWEST_ROWS,_FEWEST_VALUES = 30, 5 # Of columns that may be a sum or a product
@@ -225,7 +225,7 @@ def _words_of(text) -> list: # Lower case, without accents
     plain = unicodedata.normalize('NFKD', str(text).translate({322: 'l', 321: 'L', 223: 'ss'})).encode('ascii', 'ignore').decode()
     return re.findall(r'[a-z]+', re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', plain).lower())
 
-def _says(how:tuple, v:Sequence[np.ndarray]) -> np.ndarray: # Of the columns behind the first, `(n,)` each
+def _formula_values(how:tuple, v:Sequence[np.ndarray]) -> np.ndarray: # Of the columns behind the first, `(n,)` each
     "What the first column should be: the sum of the others, or a constant times their powers."
     if not how: return sum(v[1:], v[0])
     with np.errstate(all='ignore'): out = how[0]*np.prod([x if power > 0 else 1/x for x,power in zip(v, how[1:])], 0)
@@ -236,7 +236,7 @@ def _room(how:tuple, c:Column) -> float: # Of rounding, in units of the column
 
 def _explained_by_others(how:tuple, c:Column, a:np.ndarray, others:Sequence) -> np.ndarray: # bool `(n,)`; True where a cell is missing
     "Where a column is what the others say."
-    b = _says(how, others)
+    b = _formula_values(how, others)
     with np.errstate(invalid='ignore'): return (np.abs(a - b) <= _room(how, c) + _EXACT*(1 + np.abs(b))) | np.isnan(a) | np.isnan(b)
 
 def _factor(c:Column, a:np.ndarray, b:np.ndarray) -> float: # 0 for none
@@ -260,7 +260,7 @@ def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers
     def fits(kind, a, others, how):
         there = ~np.isnan(np.stack([v[g] for g in (a, *others)])).any(0)
         if there.sum() < _FEWEST_ROWS: return None
-        if kind == '*' and not (k := _factor(columns[a], v[a], _says((1., *how), [v[g] for g in others]))): return None
+        if kind == '*' and not (k := _factor(columns[a], v[a], _formula_values((1., *how), [v[g] for g in others]))): return None
         how = (k, *how) if kind == '*' else how
         return (kind, (a, *others), how) if _explained_by_others(how, columns[a], v[a], [v[g] for g in others]).all() else None
     def derived(t): # what is computed is called by what it is made of, and has far more decimals; a plain product is next
@@ -270,7 +270,7 @@ def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers
         found = []
         for others in combinations([g for g in (some if kind != '*' else some[:_MOST_FACTORS]) if g not in taken], k):
             for how in powers:
-                b = _says((1., *how) if how else (), [few[g] for g in others])
+                b = _formula_values((1., *how) if how else (), [few[g] for g in others])
                 with np.errstate(all='ignore'):
                     if kind != '*': near = ~(np.abs(table - b) > room[()] + _EXACT*(1 + np.abs(b))).any(1)
                     else: # one constant for all of these rows
@@ -336,20 +336,20 @@ def _as_relation(columns:Sequence[Column], tie:tuple) -> str:
     _,(a,*others),how = tie
     return f'{_quoted(columns[a])} == {_as_formula([_quoted(columns[g]) for g in others], how)}'
 
-_TOLD = 5 # Pairs of levels that a sentence names
+_MOST_PAIRS = 5 # Pairs of levels that a sentence names
 
-def _hanging_told(columns:Sequence[Column], ties:Sequence) -> tuple: # Sentences
+def _tie_sentences(columns:Sequence[Column], ties:Sequence) -> tuple: # Sentences
     "What is to be said of what hangs together."
     out,pairs = [], []
     for kind,groups,levels in ties:
         a,*others = [columns[g].name for g in groups]
         if kind == '!': pairs.append(' beside '.join(f'{columns[g].name} {columns[g].levels[k]!r}' for g,k in zip(groups, levels)))
         else:
-            says = _as_formula([f'f[{name!r}]' for name in others], levels)
+            formula = _as_formula([f'f[{name!r}]' for name in others], levels)
             out.append(f'{_as_relation(columns, (kind, groups, levels))} in all training rows: answers keep it, without a proof where '
-                       f'they move it; derive={{{a!r}: lambda f: {says}}} makes it a rule, {{}} looks for none')
-    more = f', and {len(pairs) - _TOLD} more pairs'*(len(pairs) > _TOLD)
-    return (*out, *([f'no training row has {"; ".join(pairs[:_TOLD])}{more}'] if pairs else ()))
+                       f'they move it; derive={{{a!r}: lambda f: {formula}}} makes it a rule, {{}} looks for none')
+    more = f', and {len(pairs) - _MOST_PAIRS} more pairs'*(len(pairs) > _MOST_PAIRS)
+    return (*out, *([f'no training row has {"; ".join(pairs[:_MOST_PAIRS])}{more}'] if pairs else ()))
 
 def _breaks(columns:Sequence[Column], tie:tuple, df:pd.DataFrame) -> np.ndarray: # bool `(n,)`
     "Which rows break what holds in all training rows."
@@ -422,7 +422,7 @@ def _even_distance(c:Column, v:np.ndarray) -> float: # 0 where there is none
     room = _KNOWN_APART*(np.finfo(c.bits).eps if c.bits else np.finfo(float).eps)*u[-1]/step
     return float(step) if (np.abs(u/step - np.rint(u/step)) <= max(room, STEP_TOLERANCE*STEP_TOLERANCE)).all() else 0.
 
-def _told_step(c:Column, v) -> float:
+def _given_step(c:Column, v) -> float:
     "A step that somebody says; raises `ValueError` for what is none."
     good = isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_)) and 0 < float(v) < np.inf
     if type(c) not in (Column, Integer) or not good or c.unit and float(v) % 1:
@@ -432,7 +432,7 @@ def _told_step(c:Column, v) -> float:
 
 def _with_step(step:dict|None, c:Column, s:pd.Series) -> Column: # What is said of steps; a column and its cells
     "A column with the steps that people write it in, as they say, or as its numbers do."
-    if step and step.get(c.name) is not None: every,learns = _told_step(c, step[c.name]), False
+    if step and step.get(c.name) is not None: every,learns = _given_step(c, step[c.name]), False
     else: every,learns = 0., (step is None or len(step) > 0) and c.name not in (step or {})
     if type(c) not in (Column, Integer) or c.low > c.high or not (every or learns): return c
     v = read_numbers(c, s)
@@ -454,22 +454,22 @@ _MANY_NAMES = 50 # Values that a number which is called a number has
 @cache
 def _people() -> SimpleNamespace: # In English, German, French, Spanish, Italian, Dutch and Polish
     "Words of names and of levels that say who somebody is, those beside which they still do, and those of identifiers."
-    told = json.loads((files('gradual_cf')/'data'/'people.json').read_text(encoding='utf-8'))
+    lists = json.loads((files('gradual_cf')/'data'/'people.json').read_text(encoding='utf-8'))
     split = lambda kinds: {word: kind for kind,words in kinds.items() for word in words.split()}
-    return SimpleNamespace(**{k: split(v) if isinstance(v, dict) else {*v.split()} for k,v in told.items()})
+    return SimpleNamespace(**{k: split(v) if isinstance(v, dict) else {*v.split()} for k,v in lists.items()})
 
 def _who(c:Column) -> str: # '' for what says nothing of that
     "What a column says of who somebody is, and how that is known."
     words,known = _words_of(c.name), _people()
     parts = [next((p for p in known.names if w == p or w.startswith(p) and w[len(p):] in known.harmless), '') for w in words]
-    said = [p for p in parts if p]
-    harmless = said and all(p or w in known.harmless for p,w in zip(parts, words))
-    if said[:1] == ['relationship']: harmless = {*words[1:]} <= {'status', 'type', 'code', 'cat'} # and not with a bank
-    if harmless and not {*words} <= {'civil', 'civile', 'burgerlijke', 'cywilny'}: return f'its name says {said[0]}'
+    kinds = [p for p in parts if p]
+    harmless = kinds and all(p or w in known.harmless for p,w in zip(parts, words))
+    if kinds[:1] == ['relationship']: harmless = {*words[1:]} <= {'status', 'type', 'code', 'cat'} # and not with a bank
+    if harmless and not {*words} <= {'civil', 'civile', 'burgerlijke', 'cywilny'}: return f'its name says {kinds[0]}'
     found = {} # kind -> words of levels
     for v in () if c.ordered else c.levels:
         for w in {*_words_of(v)} & known.levels.keys(): found.setdefault(known.levels[w], {}).setdefault(w, v)
-    return next((f'its levels say {kind}: {", ".join(sorted(said)[:2])}' for kind,said in found.items() if len({*said.values()}) > 1), '')
+    return next((f'its levels say {kind}: {", ".join(sorted(of)[:2])}' for kind,of in found.items() if len({*of.values()}) > 1), '')
 
 def _counts_rows(c:Column, s:pd.Series) -> str: # '' for a number that says something
     "Why a column of numbers is an identifier."
@@ -483,11 +483,11 @@ def _counts_rows(c:Column, s:pd.Series) -> str: # '' for a number that says some
     even = (gaps > 0).all() and (gaps == np.median(gaps)).mean() > .5
     return 'another number in every row' if even or len(v)**2/(2*(np.ptp(v) + 1)) > _MEET else ''
 
-def _found_roles(columns:Sequence[Column], df:pd.DataFrame, told:dict, known:set) -> dict: # Column -> (role, why)
+def _found_roles(columns:Sequence[Column], df:pd.DataFrame, given:dict, known:set) -> dict: # Column -> (role, why)
     "Columns that are about a person and identifiers, unless something else is told of them; `known`: columns that somebody spoke of."
     out = {}
     for c in columns:
-        role = told.get(c.name)
+        role = given.get(c.name)
         if role in ('person', 'identifier'): out[c.name] = role, 'told in roles'
         if role is not None or c.name in known or known & {*c.sources}: continue
         if why := _who(c): out[c.name] = 'person', why
@@ -499,17 +499,17 @@ _SHOWN = 6 # Columns that a sentence names
 def _few_named(names:Sequence) -> str:
     return ', '.join(map(str, names[:_SHOWN])) + f' and {len(names) - _SHOWN} more'*(len(names) > _SHOWN)
 
-def _roles_told(columns:Sequence[Column], roles:dict, guessed:dict) -> tuple: # Sentences
+def _role_sentences(columns:Sequence[Column], roles:dict, guessed:dict) -> tuple: # Sentences
     "What is to be said of roles, and of codes that nobody named."
     who,ids = ([name for name,(role,why) in roles.items() if role == kind and why != 'told in roles'] for kind in ('person', 'identifier'))
     coded = [f'{c.name} ({", ".join(map(value_text, c.codes))})' for c in columns if 'codes' in guessed.get(c.name, '')]
-    told = []
-    if who: told.append(f'{_few_named(who)}: who somebody is, kept by all answers but those of \'sparse\', which explain and do not '
+    sentences = []
+    if who: sentences.append(f'{_few_named(who)}: who somebody is, kept by all answers but those of \'sparse\', which explain and do not '
                         f'advise; roles={{{who[0]!r}: \'free\'}} lets one change')
-    if ids: told.append(f'{_few_named(ids)}: an identifier ({roles[ids[0]][1]}), kept by all answers; '
+    if ids: sentences.append(f'{_few_named(ids)}: an identifier ({roles[ids[0]][1]}), kept by all answers; '
                         f'roles={{{ids[0]!r}: \'free\'}} lets it change')
-    if coded: told.append(f'{_few_named(coded)}: codes, no numbers, and proposed by no answer; read=dict(special=[]) frees them')
-    return tuple(told)
+    if coded: sentences.append(f'{_few_named(coded)}: codes, no numbers, and proposed by no answer; read=dict(special=[]) frees them')
+    return tuple(sentences)
 
 # %% ../../nbs/data/04_found.ipynb #131246bc
 _HIGHER,_LOWER = 'higher', 'lower'
@@ -538,7 +538,7 @@ def _guesses(columns:Sequence[Column], df:pd.DataFrame, named:dict, special, lis
         whole = type(c) is Integer and not c.form and pd.api.types.is_float_dtype(df[c.name])
         kind = whole and c.name not in named['integer'] or len(c.sources) > 1 and listed
         words = dict(step=stepped, codes=c.codes and special is None and not c.levels, kind=kind)
-        if told := [word for word,on in words.items() if on]: out[c.name] = ', '.join(told)
+        if guessed := [word for word,on in words.items() if on]: out[c.name] = ', '.join(guessed)
     return out
 
 def _columns_in_words(table) -> pd.DataFrame: # Of a `FittedTable`; one line a column

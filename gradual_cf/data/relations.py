@@ -120,8 +120,8 @@ def _fit_constants(name:ast.expr, op, other:ast.expr, columns, where:str):
         raise ValueError(f'relations must compare the category {c.name!r} by ==, != or in, got {where!r}')
     for node in getattr(other, 'elts', [other]):
         if not isinstance(node, ast.Constant): continue
-        told,node.value = node.value, c.constant(node.value)
-        if node.value is None: raise ValueError(f'relations must compare {c.name!r} with {c.wants}, got {told!r} in {where!r}')
+        constant,node.value = node.value, c.constant(node.value)
+        if node.value is None: raise ValueError(f'relations must compare {c.name!r} with {c.wants}, got {constant!r} in {where!r}')
     against = _column_of(other, columns)
     if against is not None and against.levels != c.levels:
         raise ValueError(f'relations must compare columns with the same levels, got {c.name!r} and {against.name!r} in {where!r}')
@@ -307,7 +307,7 @@ def parse_relation(text, columns:Sequence[Column]) -> _Relation:
     "Read a relation; raises `ValueError` for anything else."
     if not isinstance(text, str): raise ValueError(f'relations must be texts, got {text!r}')
     def part(side): # an event, an equality or any other sentence
-        if told := _event(side, columns, text): return told
+        if event := _event(side, columns, text): return event
         s = _read_sentence(side, columns, text)
         if not _is_truth(s.tree) or not s.groups: raise ValueError(f'relations must compare columns, got {text!r}')
         return _equality(s, columns) or s
@@ -325,7 +325,7 @@ class _Follower(NamedTuple):
     needs:frozenset  # The columns it comes from
     value:Callable   # (numbers before, numbers now) -> its numbers `(n,)`
     when:Callable|None # (before, now) -> bool `(n,)`; None where it always follows
-    told:str         # Who says so
+    text:str         # Who says so
 
 def consequence_of(r:_Relation) -> _Follower|None:
     "What follows from a relation; None where it leaves a choice."
@@ -380,14 +380,14 @@ def _computed(c:Column, values, n:int) -> np.ndarray: # Its numbers, `(n,)`; NaN
 # %% ../../nbs/data/01_relations.ipynb #c37
 _TRIED_ROWS,_SHUFFLE = 1000, 0 # Training rows on which a function is tried; seed of the order in which their columns are tried
 
-def _told_of(c:Column, function:Callable, rows:pd.DataFrame) -> np.ndarray: return _computed(c, function(rows), len(rows))
+def _function_values(c:Column, function:Callable, rows:pd.DataFrame) -> np.ndarray: return _computed(c, function(rows), len(rows))
 
-def _of_numbers(told:Callable, frame:Callable, env:dict) -> np.ndarray: return told(frame(env, [*env])) # `(n,)`
+def _of_numbers(function:Callable, frame:Callable, env:dict) -> np.ndarray: return function(frame(env, [*env])) # `(n,)`
 
-def _derived_anew(told:Callable, group:int, needs, old:dict, new:dict) -> np.ndarray: # `(n,)`
+def _derived_anew(function:Callable, group:int, needs, old:dict, new:dict) -> np.ndarray: # `(n,)`
     "A derived column after a change; where the function says what it said before, the cell stays."
     both = {i: np.concatenate([old[i], new[i]]) for i in needs} # asked at once: a frame costs more than its rows
-    a,b = np.split(told(both), 2)
+    a,b = np.split(function(both), 2)
     return np.where(_differs(a, b), b, old[group])
 
 def _derived(columns:Sequence[Column], name, function:Callable, frame:Callable, df:pd.DataFrame) -> _Follower:
@@ -397,17 +397,17 @@ def _derived(columns:Sequence[Column], name, function:Callable, frame:Callable, 
         raise ValueError(f'derive must be a function of a frame, or (parents, fitted regressor), for {name!r}, got {function!r}')
     few = df.iloc[:_TRIED_ROWS].reset_index(drop=True)
     order = np.random.default_rng(_SHUFFLE).permutation(len(few))
-    told,needs = partial(_told_of, columns[g], function), []
+    computed,needs = partial(_function_values, columns[g], function), []
     try:
-        plain = told(few.copy())
+        plain = computed(few.copy())
         for i,other in enumerate(columns):
             new = few.copy()
             for source in other.sources: new[source] = few[source].iloc[order].set_axis(few.index)
-            if _differs(told(new), plain).any(): needs.append(i)
+            if _differs(computed(new), plain).any(): needs.append(i)
     except (KeyError, AttributeError, TypeError) as e:
         raise ValueError(f'derive must compute {name!r} from columns of df, got {type(e).__name__}: {e}') from e
     if g in needs: raise ValueError(f'relations and derive must not form a circle, got {name!r} → {name!r}')
-    value = partial(_derived_anew, partial(_of_numbers, told, frame), g, needs)
+    value = partial(_derived_anew, partial(_of_numbers, computed, frame), g, needs)
     return _Follower(g, frozenset(needs), value, None, f'derive {name!r}')
 
 # %% ../../nbs/data/01_relations.ipynb #c40
@@ -418,15 +418,15 @@ def _moved_along(model, frame:Callable, group:int, old:dict, new:dict) -> np.nda
     a,b = (np.asarray(model.predict(frame(env)), float).reshape(-1) for env in (old, new))
     return old[group] + b - a
 
-def _caused(columns:Sequence[Column], name, told, frame:Callable, df:pd.DataFrame) -> _Follower:
+def _caused(columns:Sequence[Column], name, given, frame:Callable, df:pd.DataFrame) -> _Follower:
     "The follower of a child, which keeps its residual; raises `ValueError` where it cannot be computed."
-    if not isinstance(told, (tuple, list)) or len(told) != 2 or not hasattr(told[1], 'predict'):
-        raise ValueError(f'derive must be a function of a frame, or (parents, fitted regressor), for {name!r}, got {told!r}')
-    if isinstance(told[0], str) or not len(told[0]):
-        raise ValueError(f'derive must have a list of parents for {name!r}, got {told[0]!r}')
-    g,model = _column_named(columns, 'causes', name), told[1]
+    if not isinstance(given, (tuple, list)) or len(given) != 2 or not hasattr(given[1], 'predict'):
+        raise ValueError(f'derive must be a function of a frame, or (parents, fitted regressor), for {name!r}, got {given!r}')
+    if isinstance(given[0], str) or not len(given[0]):
+        raise ValueError(f'derive must have a list of parents for {name!r}, got {given[0]!r}')
+    g,model = _column_named(columns, 'causes', name), given[1]
     if columns[g].levels: raise ValueError(f'derive must have children that are numbers, got {name!r}')
-    needs = [_column_named(columns, 'causes', p) for p in told[0]]
+    needs = [_column_named(columns, 'causes', p) for p in given[0]]
     if g in needs: raise ValueError(f'relations and derive must not form a circle, got {name!r} → {name!r}')
     parents = [source for p in needs for source in columns[p].sources]
     try: model.predict(df[parents].iloc[:1])
@@ -514,7 +514,7 @@ def _write_derived(t:TableRelations, xp:Tensor, x:Tensor, led:dict) -> Tensor: #
 # %% ../../nbs/data/01_relations.ipynb #c55
 _EDGE = 1e-6 # Room for the rounding of 32 bits at a limit, in encoded units
 
-def _follows_within_limits(r:Relations, enc:Encoded, xp:Tensor, old:dict, after:dict) -> np.ndarray: # bool `(n,)`
+def _followers_in_limits(r:Relations, enc:Encoded, xp:Tensor, old:dict, after:dict) -> np.ndarray: # bool `(n,)`
     "Whether columns that followed stay within the limits of table and rows."
     ok = np.ones(len(xp), bool)
     for g,new in after.items():
@@ -562,7 +562,7 @@ class Relations:
         old = _read_groups(self.ties, enc.x, self.used)
         new = _read_moved(self.ties, xp, enc.x, old)
         bad = self.ties.broken(old, new).any(1) | _strayed(self.ties, old, new).any(1)
-        bad |= ~_follows_within_limits(self, enc, xp, old, {g: new[g] for g in self.led})
+        bad |= ~_followers_in_limits(self, enc, xp, old, {g: new[g] for g in self.led})
         return torch.from_numpy(~bad).to(xp.device)
 
     def tried(self, s:State, trials:Tensor, group:int) -> tuple[Tensor, Tensor]: # `(n, q, d)`, bool `(n, q)`
@@ -573,7 +573,7 @@ class Relations:
         others = t._replace(relations=tuple(r for r in t.relations if r not in near.relations))
         new = _read_moved(t, s.xp, s.x, old)
         still = {g: new[g] for g in self.led if g not in near.led}
-        kept = ~others.broken(old, new).any(1) & _follows_within_limits(self, s.enc, s.xp, old, still)
+        kept = ~others.broken(old, new).any(1) & _followers_in_limits(self, s.enc, s.xp, old, still)
         may = torch.from_numpy(kept).to(s.xp.device)[:, None].expand(n, q)
         if not near.relations and not near.followers: return trials, may
         many:Any = [v if v is None else v.repeat_interleave(q, 0) for v in s.enc._replace(most=None)]
@@ -583,7 +583,7 @@ class Relations:
         after = near.followed(old, new)
         led = {g: after[g] for g in near.led}
         xp = _write_derived(t, xp, x, {g: (old[g], new[g], v) for g,v in led.items()})
-        ok = ~near.broken(old, after).any(1) & _follows_within_limits(self, Encoded(*many), xp, old, led)
+        ok = ~near.broken(old, after).any(1) & _followers_in_limits(self, Encoded(*many), xp, old, led)
         for g,v in led.items(): ok &= ~np.isnan(v) | np.isnan(old[g])
         return xp.view(trials.shape), may & torch.from_numpy(ok).to(may.device).view(n, q)
 
@@ -609,8 +609,8 @@ class Relations:
         for g in self.led:
             at,without = self.ties.at[g], xp.clone()
             without[:, at] = x[:, at]
-            again = self.follow(without, x)[:, at] == xp[:, at]
-            out[:, g] = again.all(1) & (xp[:, at] != x[:, at]).any(1)
+            same = self.follow(without, x)[:, at] == xp[:, at]
+            out[:, g] = same.all(1) & (xp[:, at] != x[:, at]).any(1)
         return out
 
 # %% ../../nbs/data/01_relations.ipynb #c67
@@ -618,18 +618,18 @@ _SHUFFLES = 5 # Times that rows are shuffled
 
 def _check_together(ties:TableRelations, env:dict):
     "Raise `ValueError` for relations that no row satisfies, neither training rows nor shuffled ones."
-    if not (told := [r for r in ties.relations if not r.moves]): return
+    if not (still := [r for r in ties.relations if not r.moves]): return
     known = ties._replace(followers=tuple(f for f in ties.followers if f.needs <= env.keys()))
     draw,many = np.random.default_rng(_SHUFFLE), len(next(iter(env.values())))
     mixed = [known.followed(env, {g: v[draw.permutation(many)] for g,v in env.items()}) for _ in range(_SHUFFLES)]
     rows = {g: np.concatenate([p[g] for p in (env, *mixed)]) for g in env}
-    kept = np.stack([r.kept(rows, rows) for r in told])
+    kept = np.stack([r.kept(rows, rows) for r in still])
     if kept.all(0).any(): return
-    for size in range(1, len(told) + 1):
-        for some in combinations(range(len(told)), size):
+    for size in range(1, len(still) + 1):
+        for some in combinations(range(len(still)), size):
             if not kept[list(some)].all(0).any():
                 raise ValueError('relations must not contradict each other, but no row satisfies '
-                                 + ' and '.join(repr(told[i].text) for i in some))
+                                 + ' and '.join(repr(still[i].text) for i in some))
 
 # %% ../../nbs/data/01_relations.ipynb #c69
 _FORBIDDEN = dict(immutable=('rises', 'falls', 'changes'), increase_only=('falls',), decrease_only=('rises',))
@@ -656,13 +656,13 @@ def _warn_of_rows(ties:TableRelations, env:dict, df:pd.DataFrame):
     bad = [(r.text, _columns_present(r, env) & ~r.kept(env, env)) for r in ties.relations if not r.moves]
     for name,function in ties.derive.items():
         g = _column_named(ties.columns, 'derive', name)
-        c,says = ties.columns[g], _computed(ties.columns[g], function(df.copy()), len(df))
-        bad.append((f'derive {name!r}', ~_agree_as_written(c, says, env[g])))
-    for told,broken in bad:
+        c,expected = ties.columns[g], _computed(ties.columns[g], function(df.copy()), len(df))
+        bad.append((f'derive {name!r}', ~_agree_as_written(c, expected, env[g])))
+    for rule,broken in bad:
         rows = np.flatnonzero(broken)
         if not len(rows): continue
         few = ', '.join(str(df.index[i]) for i in rows[:_NAMED_ROWS]) + (', …' if len(rows) > _NAMED_ROWS else '')
-        warnings.warn(f'{len(rows)} of {len(df)} training rows break {told!r}: rows {few}', stacklevel=4)
+        warnings.warn(f'{len(rows)} of {len(df)} training rows break {rule!r}: rows {few}', stacklevel=4)
 
 # %% ../../nbs/data/01_relations.ipynb #c76
 def _numbers_of(columns, df:pd.DataFrame) -> dict: # Group -> numbers `(n,)`, of raw rows
@@ -694,26 +694,26 @@ def _check_computed(followers, columns, named:dict):
     for f in followers:
         for arg,names in named.items():
             if (name := columns[f.group].name) in names:
-                raise ValueError(f'{arg} must not name a column that is computed, got {name!r} ({f.told})')
+                raise ValueError(f'{arg} must not name a column that is computed, got {name!r} ({f.text})')
 
 def _ties(table, df, links:tuple, fixed:dict) -> TableRelations: # A `FittedTable`; relations, `derive` and `causes`
     "Read all relations; raises `ValueError` for contradictions and circles. `fixed`: argument -> columns."
     columns,(relations,*more) = table.columns, links
-    derive,causes = (told or {} for told in more)
+    derive,causes = (parsed or {} for parsed in more)
     if isinstance(relations, str) or not isinstance(relations, (list, tuple)):
         raise ValueError(f'relations must be a list of texts, got {relations!r}')
     for arg,value in dict(derive=derive, causes=causes).items():
         if not isinstance(value, dict): raise ValueError(f'{arg} must be a dict of columns, got {value!r}')
-    told = tuple(parse_relation(text, columns) for text in relations)
+    parsed = tuple(parse_relation(text, columns) for text in relations)
     frame = partial(_rewritten, columns, table.dtypes, df.iloc[:1])
     computed = [_derived(columns, name, f, frame, df) for name,f in derive.items()]
     computed += [_caused(columns, name, pair, frame, df) for name,pair in causes.items()]
     _check_computed(computed, columns, {k: v for k,v in fixed.items() if k in ('immutable', 'levels', 'cost')})
-    _check_moves(told, columns, fixed)
-    led = [f for f in map(consequence_of, told) if f and columns[f.group].name not in fixed['immutable']]
+    _check_moves(parsed, columns, fixed)
+    led = [f for f in map(consequence_of, parsed) if f and columns[f.group].name not in fixed['immutable']]
     _check_computed([f for f in led if f.when is None], columns, {k: fixed[k] for k in ('levels', 'cost')})
     columns = _without_steps(columns, {f.group for f in (*computed, *led)})
-    env,ties = _numbers_of(columns, df), TableRelations(columns, table.at, told, ordered_followers([*computed, *led], columns), derive)
+    env,ties = _numbers_of(columns, df), TableRelations(columns, table.at, parsed, ordered_followers([*computed, *led], columns), derive)
     _check_together(ties, env)
     _warn_of_rows(ties, env, df)
     return ties
@@ -723,23 +723,23 @@ _A_YEAR = dict(year=1, month=12, week=365.25/7, day=365.25) # Units of time in a
 
 def _years(within) -> float: # More than 0
     "A time in years: `'18 months'`, `'2 years'`, or a number of years."
-    told = re.fullmatch(r'\s*(\d+\.?\d*|\.\d+)\s*(year|month|week|day)s?\s*', within if isinstance(within, str) else '')
-    years = float(told[1])/_A_YEAR[told[2]] if told else within
+    match = re.fullmatch(r'\s*(\d+\.?\d*|\.\d+)\s*(year|month|week|day)s?\s*', within if isinstance(within, str) else '')
+    years = float(match[1])/_A_YEAR[match[2]] if match else within
     if isinstance(years, bool) or not isinstance(years, Real) or not 0 < float(years) < np.inf:
         raise ValueError(f"within must be a time such as '12 months', or a number of years above 0, got {within!r}")
     return float(years)
 
 # %% ../../nbs/data/01_relations.ipynb #rch09
-def _rate_a_year(column, told) -> tuple: # ((down, is a share), (up, is a share)), a year
+def _rate_a_year(column, given) -> tuple: # ((down, is a share), (up, is a share)), a year
     "How fast a column falls and grows; raises `ValueError` for what is no rate."
-    if isinstance(pair := told, (str, Real)): pair = (told, 0) if str(told).lstrip().startswith('-') else (0, told)
+    if isinstance(pair := given, (str, Real)): pair = (given, 0) if str(given).lstrip().startswith('-') else (0, given)
     try:
         parts = tuple((float(str(v)[:-1])/100, True) if str(v).endswith('%') else (float(v), False) for v in pair)
         (down, _), (up, _) = parts
         if -np.inf < down <= 0 <= up < np.inf: return parts
     except (TypeError, ValueError): pass
     raise ValueError(f"rates must be a number or a share such as '10%' a year, or a pair (down ≤ 0, up ≥ 0), "
-                     f'got {told!r} for {column!r}')
+                     f'got {given!r} for {column!r}')
 
 # %% ../../nbs/data/01_relations.ipynb #rch11
 def reachable(
@@ -775,8 +775,8 @@ def reachable(
     >>> cf.explain(rows, bounds=reachable(rows, '12 months', {'income': '10%', 'debt': -6000, 'months_in_job': 12}))
     """
     years, out = _years(within), {}
-    for name, told in rates.items():
-        rate = _rate_a_year(name, told)
+    for name, given in rates.items():
+        rate = _rate_a_year(name, given)
         if name not in rows: raise ValueError(f'rates must name columns of the rows, got {name!r}; there are {list(rows)}')
         if not pd.api.types.is_numeric_dtype(rows[name]):
             raise ValueError(f'rates must name columns of numbers, got {name!r} of {rows[name].dtype}')

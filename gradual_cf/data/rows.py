@@ -66,7 +66,7 @@ class FittedTable:
     relations:Any=None# Relations between columns, `Relations`; None if there are none
     price:Any=None    # What changes cost, `_Cost`; None where nobody says so
     fill:dict=field(default_factory=dict) # Raw column -> the cell that is read for a missing one
-    told:tuple=()     # What was found in the training rows, in sentences
+    findings:tuple=()     # What was found in the training rows, in sentences
     hangs:tuple=()    # What holds between columns in all training rows: (kind, positions, levels)
     unseen:dict=field(default_factory=dict) # Column, by position -> positions of levels that only a question has
     guessed:dict=field(default_factory=dict) # Column -> what of it nobody said, in words
@@ -262,8 +262,8 @@ class _CodedRows:
 
     @classmethod
     def __torch_function__(cls, f, types, args=(), kwargs=None):
-        told = lambda v: v.whole() if isinstance(v, cls) else type(v)(map(told, v)) if type(v) in (list, tuple) else v
-        return f(*map(told, args), **{k: told(v) for k,v in (kwargs or {}).items()})
+        opened = lambda v: v.whole() if isinstance(v, cls) else type(v)(map(opened, v)) if type(v) in (list, tuple) else v
+        return f(*map(opened, args), **{k: opened(v) for k,v in (kwargs or {}).items()})
 
 def _operator(name): return lambda self, *v: getattr(self.whole(), name)(*v) # Looked up in the class, not in what it stands for
 
@@ -281,8 +281,8 @@ def coded_rows(table:FittedTable, data) -> _CodedRows|None: # None where there a
     ones = [np.zeros((len(df), 0), int), *(at.start + _level_places(c, df[c.sources[0]])[:, None]
                                            for c,at,code in zip(table.columns, table.at, coded) if code)]
     place = np.concatenate([np.zeros(0, int), *(np.arange(at.start, at.stop) for _,at in rest)])
-    told = torch.from_numpy(np.concatenate(numbers, 1)).nan_to_num_(MISSING)
-    return _CodedRows(told, torch.from_numpy(place), torch.from_numpy(np.concatenate(ones, 1)), len(table.group), lasting=True)
+    stacked = torch.from_numpy(np.concatenate(numbers, 1)).nan_to_num_(MISSING)
+    return _CodedRows(stacked, torch.from_numpy(place), torch.from_numpy(np.concatenate(ones, 1)), len(table.group), lasting=True)
 
 # %% ../../nbs/data/05_rows.ipynb #7656ed92
 _WANTED = {'numeric': 'finite number', 'dates': 'date', 'known levels': 'known level'} # What cells should be
@@ -323,8 +323,8 @@ def unread_reasons(table:FittedTable, data) -> list: # A text for each row
     "Why each row cannot be read; '' for rows that can."
     df = fitted_columns(table, data)
     fine = _plain_numbers(table.columns, df)
-    told = [_unread_cells(c, df) for i,c in enumerate(table.columns) if i not in fine]
-    return ['; '.join(sum(row, [])) for row in zip(*told)] if told else ['']*len(df)
+    reasons = [_unread_cells(c, df) for i,c in enumerate(table.columns) if i not in fine]
+    return ['; '.join(sum(row, [])) for row in zip(*reasons)] if reasons else ['']*len(df)
 
 # %% ../../nbs/data/05_rows.ipynb #c26
 def _own_stays(form, c, x, *k): return torch.where(c == x, c, form(c, x, *k)) # A value of one's own is no step

@@ -437,13 +437,13 @@ def _channel_names(v:np.ndarray, channels, X) -> tuple:
 
 _MOST_WHOLE = 2**24 # Floats of 32 bits hold all whole numbers up to here
 
-def _whole_channels(known:np.ndarray, names:tuple, told=None) -> tuple: # `(n, c, length)`, NaN where nothing is
+def _whole_channels(known:np.ndarray, names:tuple, named=None) -> tuple: # `(n, c, length)`, NaN where nothing is
     "Channels of whole numbers; raises `ValueError` where one that is told has others."
     v = np.where(np.isnan(known), 0., known)
     each = ((v % 1 == 0) & (np.abs(v) <= _MOST_WHOLE)).all((0, 2))
-    if told is None: return tuple(np.flatnonzero(each).tolist())
-    if isinstance(told, str): raise ValueError(f'integer must be a list of channels, got {told!r}')
-    out = tuple(_channel(names, 'integer', name) for name in told)
+    if named is None: return tuple(np.flatnonzero(each).tolist())
+    if isinstance(named, str): raise ValueError(f'integer must be a list of channels, got {named!r}')
+    out = tuple(_channel(names, 'integer', name) for name in named)
     if other := [names[j] for j in out if not each[j]]:
         raise ValueError(f'integer must name channels of whole numbers up to {_MOST_WHOLE:,}, got {other}, which has others')
     return out

@@ -17,7 +17,7 @@ from ..core import arrow_frame, arrow_table, check_range, comparable, Display, D
 from .columns import _bare, _fit_category, _fit_columns, _objects, _offered, _precise, Column, Integer, read_numbers
 from .found import (
     _as_relation, _contradictions, _change_notes, _columns_in_words, _found_categories, _found_roles, _guesses, _hanging,
-    _hanging_told, _named_category, _pointing, _roles_told, log_findings, _with_step)
+    _tie_sentences, _named_category, _pointing, _role_sentences, log_findings, _with_step)
 from .relations import (
     _at_fault, consequence_of, ordered_followers, _names_in, parse_relation, Relations, TableRelations, _ties, _without_steps)
 from .rows import (
@@ -213,12 +213,12 @@ def _rescaled(columns, df, scale) -> list[Column]:
     "Columns with another scale; a column that a scaler does not know keeps its range."
     if isinstance(scale, str) and scale == 'range': return columns
     rule,out = _RULES.get(scale) if isinstance(scale, str) else None, []
-    told = {} if rule else _scaler_columns(scale, columns)
+    scaler = {} if rule else _scaler_columns(scale, columns)
     for c in columns:
-        if c.scalable and c.low <= c.high and (rule or c.name in told):
+        if c.scalable and c.low <= c.high and (rule or c.name in scaler):
             v = read_numbers(c, df[c.name])
             v = v[~np.isnan(v)]
-            new:dict = rule(v) if rule else dict(zip(('origin', 'span'), told[c.name]))
+            new:dict = rule(v) if rule else dict(zip(('origin', 'span'), scaler[c.name]))
             if c.missing and new['span']: new['origin'] = float(v.min()) # what is missing stands below all numbers
             c = _precise(replace(c, **new), v)
         out.append(c)
@@ -256,11 +256,11 @@ def column_cost(c:Column, function:Callable, a:np.ndarray, b:np.ndarray) -> np.n
 # %% ../../nbs/04_tables.ipynb #c78
 class _Cost:
     "What changes cost: (x, xp) -> `(n,)`."
-    def __init__(self, columns:Sequence[Column], at:Sequence[slice], told:Mapping, free:Sequence=()):
-        self.functions = [(c, s, told[c.name]) for c,s in zip(columns, at) if callable(told.get(c.name))]
+    def __init__(self, columns:Sequence[Column], at:Sequence[slice], given:Mapping, free:Sequence=()):
+        self.functions = [(c, s, given[c.name]) for c,s in zip(columns, at) if callable(given.get(c.name))]
         ways = np.zeros((2, at[-1].stop))
         for c,s in zip(columns, at):
-            v = told.get(c.name, 1.)
+            v = given.get(c.name, 1.)
             if c.name not in free and not callable(v): ways[:, s] = np.array(_weights(c, v))[:, None]/c.touched
         self.up,self.down = torch.from_numpy(np.where(np.isfinite(ways), ways, 0.)) # what is infinitely dear stays
 
@@ -298,7 +298,7 @@ def _table_domain(table:FittedTable) -> Domain:
                   suit=partial(_suited, table),
                   display=display, defaults='table', kind='table', features=table.columns,
                   roles=table.roles or None, relations=table.relations, cost=table.price, measures=partial(_table_measures, table),
-                  offer=partial(_offering, table), told=table.told, about=partial(_columns_in_words, table))
+                  offer=partial(_offering, table), findings=table.findings, about=partial(_columns_in_words, table))
 
 # %% ../../nbs/04_tables.ipynb #c88
 def _offering(table:FittedTable, levels:dict) -> Domain:
@@ -311,13 +311,13 @@ def _offering(table:FittedTable, levels:dict) -> Domain:
 def _keeping(table:FittedTable) -> FittedTable:
     "The same table, which keeps the sums and products of its training rows, unless somebody says what hangs together."
     if table.relations is not None or table.price is not None: return table
-    told = tuple(parse_relation(_as_relation(table.columns, t), table.columns) for t in table.hangs if t[0] != '!')
-    led = [f for f in map(consequence_of, told) if f and not table.frozen[f.group]]
+    kept = tuple(parse_relation(_as_relation(table.columns, t), table.columns) for t in table.hangs if t[0] != '!')
+    led = [f for f in map(consequence_of, kept) if f and not table.frozen[f.group]]
     columns = _without_steps(table.columns, [f.group for f in led])
-    try: ties = TableRelations(columns, table.at, told, ordered_followers(led, columns), {})
+    try: ties = TableRelations(columns, table.at, kept, ordered_followers(led, columns), {})
     except ValueError: return table # a circle
     computed = np.isin(np.arange(len(table.columns)), ties.always)
-    if (table.frozen | computed).all() or not told: return table
+    if (table.frozen | computed).all() or not kept: return table
     return replace(table, columns=ties.columns, relations=Relations(ties), computed=computed)
 
 def _read_as_codes(table:FittedTable, names:set) -> FittedTable: # Columns that a model reads as categories
@@ -336,8 +336,8 @@ def _suited(table:FittedTable, model, how:str) -> Domain|None:
     "The same table as a model reads it and answers need it; None where it is that already."
     new = _read_as_codes(table, coded_columns(model, table.names) if table.coded else set())
     if how == 'advise' and not new.advice:
-        told = any(role == 'person' for role,_ in new.roles.values()) or any(c.better or c.codes for c in new.columns)
-        new = _keeping(replace(new, advice=how) if told else new)
+        matters = any(role == 'person' for role,_ in new.roles.values()) or any(c.better or c.codes for c in new.columns)
+        new = _keeping(replace(new, advice=how) if matters else new)
     elif how == 'keep' and not new.advice: new = _keeping(new)
     elif how == 'last' and new.advice == 'advise' and any(c.better or c.codes for c in new.columns): new = replace(new, advice=how)
     return None if new is table else _table_domain(new)
@@ -405,7 +405,7 @@ def _fit_table(df, columns, named:dict, links:tuple, **more) -> FittedTable: # R
 
 # %% ../../nbs/04_tables.ipynb #8ca441df
 _ROLES = 'free', 'fixed', 'identifier', 'person', 'category', 'number'
-_MOST_TOLD,_MOST_CODED = 5, 500 # Lines that describing a frame says; numbers of a column that may be levels
+_MOST_FINDINGS,_MOST_CODED = 5, 500 # Lines that describing a frame says; numbers of a column that may be levels
 
 def _with_roles(roles:dict, immutable, categorical) -> tuple: # Both as `tabular` takes them, a category by its name
     "What roles say in other words; raises `ValueError` for a role that is none."
@@ -428,8 +428,8 @@ def _check_looks(columns, names, units, codes) -> dict: # As `Display` holds the
     "How columns are shown; raises `ValueError` for names and units of none."
     for name,v in dict(names=names, units=units, codes=codes).items():
         if not isinstance(v, (dict, type(None))): raise ValueError(f'{name} must be a dict, got {v!r}')
-    told = [c for c,v in (names or {}).items() if not isinstance(v, dict)] # a dict may also be words of classes, or a language
-    check_names(columns, names=told, units=units or ())
+    named = [c for c,v in (names or {}).items() if not isinstance(v, dict)] # a dict may also be words of classes, or a language
+    check_names(columns, names=named, units=units or ())
     if bad := [c.name for c in columns if c.name in (units or {}) and (c.levels or c.measure)]:
         raise ValueError(f'units must name numbers, got {bad}')
     return {name: v for name,v in dict(names=names, units=units, codes=codes).items() if v}
@@ -549,14 +549,14 @@ def tabular(
     immutable = [*immutable, *(name for name,(role,_) in found.items() if role == 'identifier')]
     if len({*immutable}) >= len(columns): immutable = named['immutable']
     named['immutable'] = immutable
-    told = _roles_told(columns, found, guessed) + told
+    told = _role_sentences(columns, found, guessed) + told
     columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
     looks = _check_looks(columns, names, units, codes)
     more = dict(most=None, grid=grid, keep=missing == 'keep', fill=fill, told=told, guessed=guessed, looks=looks, roles=found, coded=coded)
     table = _fit_table(df, columns, named, (relations, derive, causes, cost), **more)
     if derive is None or derive:
         hangs = _hanging(table.columns, fitted_columns(table, df))
-        table = replace(table, hangs=hangs, told=told + (() if table.relations else _hanging_told(table.columns, hangs)))
-    log_findings(table.told if len(table.told) <= _MOST_TOLD else (*table.told[:_MOST_TOLD - 1],
-          f'… and {len(table.told) - _MOST_TOLD + 1} more, which print(domain.text()) shows beside all columns'))
+        table = replace(table, hangs=hangs, told=told + (() if table.relations else _tie_sentences(table.columns, hangs)))
+    log_findings(table.findings if len(table.findings) <= _MOST_FINDINGS else (*table.findings[:_MOST_FINDINGS - 1],
+          f'… and {len(table.findings) - _MOST_FINDINGS + 1} more, which print(domain.text()) shows beside all columns'))
     return replace(_table_domain(table), data=df.copy(deep=False))

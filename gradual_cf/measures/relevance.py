@@ -273,7 +273,7 @@ def _draw_heat(ax, r:Tensor, title=''): # Relevance, `(c, h, w)`
 
 # %% ../../nbs/measures/01_relevance.ipynb #c61
 _RED, _BLUE = (226, 74, 51), (70, 130, 220) # Tints of what speaks for and against
-_TOLD = .25 # Share of the largest relevance from which a word carries its number
+_NUMBERED = .25 # Share of the largest relevance from which a word carries its number
 
 def _tint(share) -> str:
     "Red for 1, white for 0, blue for -1; black letters stay readable on all of them."
@@ -287,7 +287,7 @@ def _tinted(text, spans, values) -> str:
     for (a,b),v in zip(spans, values):
         share = v/most
         parts.append(dict(before=text[end:a], word=text[a:b], value=v, tint=_tint(share), strongest=abs(share) >= 1,
-                          numbered=abs(share) >= _TOLD))
+                          numbered=abs(share) >= _NUMBERED))
         end = b
     return render('lrp/words', parts=parts, rest=text[end:])
 

@@ -332,28 +332,28 @@ def pass_rows(
     return max(least, numbers//x.shape[1:].numel())
 
 # %% ../../nbs/models/00_asking.ipynb #sa2donce
-_SAID:dict = {}  # Thread -> what was said of a few rows while one question lasts: (who, of what, frame, answer)
+_RECENT:dict = {}  # Thread -> what was said of a few rows while one question lasts: (who, of what, frame, answer)
 FEW,_LAST,_SMALL = 8, 32, 2**14 # Rows that are remembered together, how many such questions, and numbers in one
 
 @contextmanager
 def remembering():
     "Ask about the same few rows once while this lasts, in this thread."
     me = get_ident()
-    mine = me not in _SAID # else somebody remembers already, and forgets
-    if mine: _SAID[me] = []
+    mine = me not in _RECENT # else somebody remembers already, and forgets
+    if mine: _RECENT[me] = []
     try: yield
     finally:
-        if mine: del _SAID[me]
+        if mine: del _RECENT[me]
 
-def said_once(who, key, ask:Callable, frame=None) -> Any: # `key`: equal for the same question
+def answer_once(who, key, ask:Callable, frame=None) -> Any: # `key`: equal for the same question
     "Ask somebody, unless the same was asked just now: the key and, where there is one, the frame."
-    said,own = _SAID.get(get_ident()), account()
-    if said is None or own is not None and own.keeps: return ask()
-    for asked,known,there,z in said:
+    recent,own = _RECENT.get(get_ident()), account()
+    if recent is None or own is not None and own.keeps: return ask()
+    for asked,known,there,z in recent:
         if asked is who and known == key and (frame is None or frame.equals(there)): return z.clone()
     z = ask()
     kept = frame if frame is None else frame.copy()
-    if isinstance(z, Tensor): said[:] = [*said[1 - _LAST:], (who, key, kept, z.clone())]
+    if isinstance(z, Tensor): recent[:] = [*recent[1 - _LAST:], (who, key, kept, z.clone())]
     return z
 
 # %% ../../nbs/models/00_asking.ipynb #c50
@@ -380,7 +380,7 @@ def put_to(model, x:Tensor) -> Any: # What it says
     ask = lambda: charged(lambda: model(x), *_asks(model, x))
     few = len(x) <= FEW and x.numel() <= _SMALL and x.device.type == 'cpu'
     if not few or torch.is_grad_enabled(): return ask()
-    return said_once(model, (x.dtype, x.shape, x.detach().numpy().tobytes()), ask)
+    return answer_once(model, (x.dtype, x.shape, x.detach().numpy().tobytes()), ask)
 
 def _pass(model, x):
     "One forward pass over a copy; raises `ValueError` if the model does not accept the rows, or writes into them."
@@ -529,9 +529,9 @@ _OFFSET = 1. # Added to all logits, which changes nothing but that they are no l
 _HALF = np.log(.5) - 1e-6 # Log-probability that stays below one half in 32 bits
 _DOUBT = 1e-5             # By how much doubt is above all classes where models differ, in log-probability
 
-def _unanimous(least:Tensor, said:list) -> Tensor: # Least log-probabilities `(n, k)`; logits of each model `(n, k)`
+def _unanimous(least:Tensor, logits:list) -> Tensor: # Least log-probabilities `(n, k)`; logits of each model `(n, k)`
     "A class that one of several models does not decide for is less probable than one half, and than doubt."
-    best = torch.stack([z.argmax(1) for z in said])
+    best = torch.stack([z.argmax(1) for z in logits])
     same = (best == best[0]).all(0)[:, None]
     agreed = same & (torch.arange(least.shape[1], device=least.device) == best[0][:, None])
     least = torch.where(agreed, least, least.clamp_max(_HALF))
@@ -552,10 +552,10 @@ class JointModel(nn.Module):
     def asked(self) -> list: return [*self.models]
 
     def forward(self, x:Tensor) -> Tensor: # `(n, k + 1)`
-        said = [m(x) for m in self.models]
-        if len({z.shape[1:] for z in said}) > 1:
-            raise ValueError(f'model must be a list of models of the same classes, got {[z.shape[1] for z in said]}')
-        least = _unanimous(torch.stack([z.log_softmax(1) for z in said]).amin(0), said)
+        logits = [m(x) for m in self.models]
+        if len({z.shape[1:] for z in logits}) > 1:
+            raise ValueError(f'model must be a list of models of the same classes, got {[z.shape[1] for z in logits]}')
+        least = _unanimous(torch.stack([z.log_softmax(1) for z in logits]).amin(0), logits)
         doubt = (1 - least.exp().sum(1, keepdim=True)).clamp_min(torch.finfo(least.dtype).tiny)
         return torch.cat([least, doubt.log()], 1) + _OFFSET
 
@@ -601,9 +601,9 @@ _FIT = 'predictor(net, domain, scaled=False), or scaled= the scaler, lets it rea
 def constant_class_note(model, domain, z:Tensor, classes=()) -> str: # Logits of training rows `(n, k)`
     "What is to be said of a network that reads encoded rows and answers all of them alike; '' for others."
     as_it_is = isinstance(model, nn.Module) and not isinstance(model, Adapted)
-    said = z.argmax(1).unique()
-    if domain.kind != 'table' or not as_it_is or z.shape[1] < 2 or len(z) < 2 or len(said) > 1: return ''
-    label = classes[int(said)] if classes else int(said)
+    named = z.argmax(1).unique()
+    if domain.kind != 'table' or not as_it_is or z.shape[1] < 2 or len(z) < 2 or len(named) > 1: return ''
+    label = classes[int(named)] if classes else int(named)
     return f'the network says {label!r} of all {len(z):,} training rows, scaled as the domain encodes them: {_FIT}'
 
 # %% ../../nbs/models/00_asking.ipynb #b348c7d5

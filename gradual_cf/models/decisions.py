@@ -14,7 +14,7 @@ import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..core import check_range
-from .asking import CHOOSE_OUTPUT, account, Adapted, charged, FEW, KINDS, known_rows, log_odds, said_once, Spent
+from .asking import CHOOSE_OUTPUT, account, Adapted, charged, FEW, KINDS, known_rows, log_odds, answer_once, Spent
 
 # %% auto #0
 __all__ = []
@@ -65,9 +65,9 @@ def _tree_by_tree(forest):
     if not known or not hasattr(forest, method): return forest
     row = np.zeros((1, forest.n_features_in_)) if names is None else pd.DataFrame(0., [0], names)
     one = copy.copy(forest).set_params(n_jobs=1) # several threads add in any order
-    said = getattr(one, method)(row)
+    usual = getattr(one, method)(row)
     setattr(one, method, partial(_mean_of_trees, forest))
-    try: return one if np.array_equal(getattr(one, method)(row), said) else forest
+    try: return one if np.array_equal(getattr(one, method)(row), usual) else forest
     except (AttributeError, TypeError): return forest # of a version that has other names for this
 
 def single_threaded(model):
@@ -89,7 +89,7 @@ def _block_of(frame:pd.DataFrame) -> np.ndarray|None: # `(n, columns)`
     "All cells of a frame of numbers; None for another one."
     return frame.to_numpy(float) if all(isinstance(d, np.dtype) and d.kind in 'iuf' for d in frame.dtypes) else None
 
-def booster_says(booster, shares:bool, v:np.ndarray) -> np.ndarray: # Of LightGBM, numbers `(n, j)`
+def booster_output(booster, shares:bool, v:np.ndarray) -> np.ndarray: # Of LightGBM, numbers `(n, j)`
     out = booster.predict(v, num_threads=1)
     return np.stack([1 - out, out], 1) if shares and out.ndim == 1 else out
 
@@ -98,7 +98,7 @@ def _by_numbers(model, method:str, v:np.ndarray) -> Any: # Numbers `(n, columns)
     if hasattr(model, 'steps'):
         for _,step in model.steps[:-1]: v = v if step is None or isinstance(step, str) else _without_names(step).transform(v)
         return _by_numbers(model.steps[-1][1], method, v)
-    if hasattr(model, 'booster_'): return booster_says(model.booster_, method == 'predict_proba', v)
+    if hasattr(model, 'booster_'): return booster_output(model.booster_, method == 'predict_proba', v)
     one = _without_names(model)
     forest = type(model).__module__ == 'sklearn.ensemble._forest' and model.n_outputs_ == 1
     return _mean_of_trees(one, v) if forest else getattr(one, method)(v)
@@ -195,12 +195,12 @@ def of_labels(ask:Callable, classes, frame:pd.DataFrame) -> np.ndarray: # `(n, k
     at,k = positions_of(ask(frame), classes), len(classes)
     return np.where(at[:, None] == np.arange(k), _SURE, (1 - _SURE)/(k - 1))
 
-def positions_of(said, classes) -> np.ndarray: # Labels that a model said, and those it has -> whole numbers `(n,)`
+def positions_of(labels, classes) -> np.ndarray: # Labels that a model said, and those it has -> whole numbers `(n,)`
     "The positions of labels; raises `ValueError` for one that the model does not name."
     place = {str(c): i for i,c in enumerate(classes)} | {c: i for i,c in enumerate(classes)}
-    labels,at = np.unique(np.asarray(said).ravel(), return_inverse=True)
-    found = [place.get(v, place.get(str(v), -1)) for v in labels.tolist()]
-    if -1 in found: raise ValueError(f'model must predict its own classes {list(classes)}, got {labels[found.index(-1)]!r}')
+    unique,at = np.unique(np.asarray(labels).ravel(), return_inverse=True)
+    found = [place.get(v, place.get(str(v), -1)) for v in unique.tolist()]
+    if -1 in found: raise ValueError(f'model must predict its own classes {list(classes)}, got {unique[found.index(-1)]!r}')
     return np.array(found, int)[at.ravel()]
 
 # %% ../../nbs/models/02_decisions.ipynb #c20
@@ -239,8 +239,8 @@ class Predictor:
         frame:pd.DataFrame, # Raw rows
     ) -> Tensor:            # Positions among `classes`, long `(n,)`
         "What its own `predict` says."
-        said = charged(lambda: self.labels(_columns_as_fitted(frame, self.names).copy()), len(frame))
-        return torch.from_numpy(positions_of(said, self.classes))
+        labels = charged(lambda: self.labels(_columns_as_fitted(frame, self.names).copy()), len(frame))
+        return torch.from_numpy(positions_of(labels, self.classes))
 
     @property
     def cut(self) -> float|None: # None where no probability alone decides
@@ -307,9 +307,9 @@ def _about_frame(predictor:Predictor, method:str, frame:pd.DataFrame) -> Tensor:
     if len(frame) > FEW: return ask(frame)
     if (v := numbers_of(frame)) is not None: # bit by bit, and as one block, which is quick to copy and to compare
         ask = partial(ask, pd.DataFrame(v, frame.index, frame.columns, copy=False))
-        return said_once(predictor, (method, tuple(frame.columns), v.dtype, v.tobytes()), ask)
+        return answer_once(predictor, (method, tuple(frame.columns), v.dtype, v.tobytes()), ask)
     rows = frame.reset_index(drop=True) # whatever their names
-    return said_once(predictor, (method, _written_as(rows)), partial(ask, frame), rows)
+    return answer_once(predictor, (method, _written_as(rows)), partial(ask, frame), rows)
 
 # %% ../../nbs/models/02_decisions.ipynb #c51
 class FrameModel(Adapted):
@@ -384,17 +384,17 @@ def _compared_on(predictor, frame:pd.DataFrame) -> tuple: # Rows, and the classe
         except Exception: continue # whatever a model does with rows that nobody had
     return None, None
 
-def _decides_so(predictor, rows:pd.DataFrame, said:Tensor) -> bool:
+def _decides_so(predictor, rows:pd.DataFrame, labels:Tensor) -> bool:
     "Whether numbers decide as was said."
     try: z = asked_once(predictor, rows)
     except (ValueError, Spent): return False # other numbers than one for each class
-    return z.shape[1] == len(predictor.classes) and bool((z.argmax(1) == said).all())
+    return z.shape[1] == len(predictor.classes) and bool((z.argmax(1) == labels).all())
 
 def decided_as(predictor, frame:pd.DataFrame) -> Any: # Training rows
     "The same predictor, asked so that it decides as its own `predict` does."
     if predictor.labels is None: return predictor
-    rows,said = _compared_on(predictor, frame)
-    if said is None: return replace(predictor, labels=None)
+    rows,labels = _compared_on(predictor, frame)
+    if labels is None: return replace(predictor, labels=None)
     plain = replace(predictor, over=False) if predictor.over else predictor
     ways = [plain, *(replace(plain, ask=ask, kind=kind, threshold=.5, instead=()) for ask,kind in plain.instead)]
-    return _with_quick(next((p for p in ways if _decides_so(p, rows, said)), replace(plain, over=True)), rows)
+    return _with_quick(next((p for p in ways if _decides_so(p, rows, labels)), replace(plain, over=True)), rows)

@@ -74,7 +74,7 @@ def _class_parts(c):
     if _installed(c): return ()
     inside = {k: getattr(v, '__func__', getattr(v, 'fget', v)) for k,v in vars(c).items()}
     decides = (bool, int, float, str, tuple, FunctionType)
-    return {k: v for k,v in inside.items() if isinstance(v, decides) and k not in _SAID}, c.__bases__
+    return {k: v for k,v in inside.items() if isinstance(v, decides) and k not in _TEXT_ATTRIBUTES}, c.__bases__
 
 # %% ../../nbs/models/08_fingerprints.ipynb #c30
 def _by_key(d):
@@ -83,7 +83,7 @@ def _by_key(d):
     return sorted([(key(k), v) for k,v in d.items()], key=lambda item: item[0])
 
 # Of a class, but not done by it
-_SAID = '__doc__', '__module__', '__qualname__', '__firstlineno__', '__static_attributes__'
+_TEXT_ATTRIBUTES = '__doc__', '__module__', '__qualname__', '__firstlineno__', '__static_attributes__'
 
 # %% ../../nbs/models/08_fingerprints.ipynb #c32
 def _bits(t): return t.detach().cpu().contiguous().flatten().view(torch.uint8).numpy() if t.numel() else np.zeros(0)

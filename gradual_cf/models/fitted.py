@@ -58,8 +58,8 @@ def _like_sklearn(model) -> Predictor:
     labels = framed(own.predict) if named and hasattr(own, 'predict') else None
     if not kinds and labels is None:
         numbers = not hasattr(model, 'classes_')
-        told = f'which may give numbers: {predictor_line(model, "predict")}' if numbers else 'which does not predict'
-        raise ValueError(f'model must have predict_proba or decision_function, got {type(model).__name__}, {told}')
+        why = f'which may give numbers: {predictor_line(model, "predict")}' if numbers else 'which does not predict'
+        raise ValueError(f'model must have predict_proba or decision_function, got {type(model).__name__}, {why}')
     ways = [(framed(getattr(one, how[kind])), kind) for kind in kinds]
     if not ways and labels is not None: ways = [(partial(of_labels, labels, classes), 'proba')]
     if labels is not None and kinds == ['decision'] and counts_votes(model): ways = [(partial(by_votes, one), 'decision')]
@@ -103,21 +103,21 @@ ONNX_MODELS:Any = WeakKeyDictionary() # Session -> the bytes of its model
 _MOMENTARY = 'ONNX_MODELS', # What is no part of the program, for a fingerprint of its code
 _ONNX_OPTIONS = 'intra_op_num_threads', 'inter_op_num_threads', 'graph_optimization_level', 'execution_mode'
 
-def _opened_again(model:bytes, providers:list, told:dict):
+def _rebuilt_session(model:bytes, providers:list, how:dict):
     "A session rebuilt from its parts."
     import onnxruntime
     options = onnxruntime.SessionOptions()
-    for name,v in told.items(): setattr(options, name, v)
+    for name,v in how.items(): setattr(options, name, v)
     _remember_onnx(session := onnxruntime.InferenceSession(model, options, providers))
     return session
 
-def _taken_apart(session) -> tuple:
+def _session_parts(session) -> tuple:
     "A session as `copyreg` takes it: how to make another, and of what."
     if session not in ONNX_MODELS:
         raise TypeError('an ONNX session is copied by the bytes of its model, got one that does not hold them')
     options = session.get_session_options()
-    told = {name: getattr(options, name) for name in _ONNX_OPTIONS}
-    return _opened_again, (ONNX_MODELS[session], session.get_providers(), told)
+    how = {name: getattr(options, name) for name in _ONNX_OPTIONS}
+    return _rebuilt_session, (ONNX_MODELS[session], session.get_providers(), how)
 
 def _remember_onnx(session):
     "Keep the bytes of a session's model, if it holds them."
@@ -125,7 +125,7 @@ def _remember_onnx(session):
     if path and not model: model = Path(path).read_bytes()
     if not model: return
     ONNX_MODELS[session] = model
-    copyreg.pickle(type(session), _taken_apart)
+    copyreg.pickle(type(session), _session_parts)
 
 # %% ../../nbs/models/04_fitted.ipynb #c40
 _ONNX_TYPES = {'tensor(float)': np.float32, 'tensor(double)': np.float64, 'tensor(int64)': np.int64,
@@ -213,9 +213,9 @@ def decisions(model, rows, z=None) -> Tensor|None: # Long `(n,)`, -1 where sever
         if not len(rows) or not may_deny(model): return None
         clear = z is not None and _names_largest(model.predictor) and bool((z.topk(2).values.diff() < -_CLEAR).all())
         return None if clear else model.decides(rows)
-    each = [said for m in model.models if (said := decisions(m.model, rows)) is not None]
+    each = [named for m in model.models if (named := decisions(m.model, rows)) is not None]
     if len(each) < len(model.models): return None
-    return torch.where(torch.stack([said == each[0] for said in each]).all(0), each[0], -1)
+    return torch.where(torch.stack([named == each[0] for named in each]).all(0), each[0], -1)
 
 def with_predict(model) -> Any:
     "The same model, or several, with `predict` over the numbers."
@@ -267,7 +267,7 @@ def _flagged(model, cols:list) -> list: # Columns
     if library == 'lightgbm':
         booster = getattr(model, 'booster_', model)
         lines = booster.model_to_string(num_iteration=1).partition('feature_infos=')[2].partition('\n')[0].split(' ')
-        return [c for c,told in zip(cols, lines) if told[:1] not in ('[', 'n')]
+        return [c for c,info in zip(cols, lines) if info[:1] not in ('[', 'n')]
     kinds = (model.get_booster() if hasattr(model, 'get_booster') else model).feature_types if library == 'xgboost' else None
     return [c for c,kind in zip(cols, kinds or ()) if kind == 'c']
 
@@ -299,7 +299,7 @@ def coded_columns(model, names:Sequence) -> set: # Columns of the frame
     by_name = {str(c).replace(' ', '_'): c for c in names}
     try: found = _coded_in(known, own)
     except Exception: return set() # a model that is not fitted, of which others speak
-    return {by_name[told] for c in found if c is not None and (told := str(c).replace(' ', '_')) in by_name}
+    return {by_name[name] for c in found if c is not None and (name := str(c).replace(' ', '_')) in by_name}
 
 # %% ../../nbs/models/04_fitted.ipynb #c61
 class TensorModel(Adapted):
@@ -420,8 +420,8 @@ def _one_output(known:Predictor, output:int) -> Predictor:
 # %% ../../nbs/models/04_fitted.ipynb #c78
 def _scaled_network(known:Predictor, domain, scaled, output=None):
     "A network behind the scaling that it wants."
-    told = cast(nn.Module, known.ask), known.kind, known.threshold
-    if scaled is None: return TensorModel(*told, output=output)
+    how = cast(nn.Module, known.ask), known.kind, known.threshold
+    if scaled is None: return TensorModel(*how, output=output)
     columns,names = domain.features, domain.display.columns
     entries = lambda name: np.concatenate([[getattr(c, name)]*c.width for c in columns])
     other = any(c.knots is not None or len(c.sources) > 1 and not np.array_equal(c.rows, np.eye(c.width)) for c in columns)
@@ -429,7 +429,7 @@ def _scaled_network(known:Predictor, domain, scaled, output=None):
     width = sum(c.width if len(c.sources) == 1 else len(c.sources) for c in columns)
     raw = DecodedColumns(columns, names) if other else Affine(entries('span'), entries('origin')) # the entries of a category stay 0 and 1
     if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, width))
-    return TensorModel(*told, raw, output)
+    return TensorModel(*how, raw, output)
 
 # %% ../../nbs/models/04_fitted.ipynb #c82
 _ROWS = 'rows = lambda n: numpy.array([[0.], [-1e9], [1e9], [numpy.nan]])*numpy.ones(n)'
@@ -503,7 +503,7 @@ def all_values(whole) -> Iterator[tuple]: # (estimator, name), and a value
         owner = type(v).__name__ if hasattr(v, 'get_params') else of
         todo += [(owner, str(name), u) for name,u in reversed(each)]
 
-def _strange_types(path) -> list: # By name
+def _untrusted_types(path) -> list: # By name
     "Types of a skops file that are not known to be safe."
     import zipfile
     from skops.io import get_untrusted_types
@@ -536,10 +536,10 @@ def _check_trees(model):
 
 def _read_skops(skops, path, trusted=()):
     from skops.io import get_untrusted_types, load
-    strange = [name for name in _strange_types(path) if name not in trusted]
-    if strange:
-        raise ValueError(f'holds types that are not known to be safe: {strange}; if you trust its author, use '
-                         f'load_fitted(path, trusted={strange}), or --trust on the command line')
+    untrusted = [name for name in _untrusted_types(path) if name not in trusted]
+    if untrusted:
+        raise ValueError(f'holds types that are not known to be safe: {untrusted}; if you trust its author, use '
+                         f'load_fitted(path, trusted={untrusted}), or --trust on the command line')
     model = load(path, trusted=get_untrusted_types(file=path))
     _check_trees(model)
     return model

@@ -38,10 +38,10 @@ def register_network(f:Callable) -> Callable: # Makes a network from arguments t
     signature = inspect.signature(f)
     @functools.wraps(f)
     def make(*args, seed=None, **kw):
-        told = signature.bind(*args, **kw)
+        bound = signature.bind(*args, **kw)
         with seeded(seed): model = f(*args, **kw)
-        told.apply_defaults()
-        model.spec = dict(network=f.__name__, **told.arguments)
+        bound.apply_defaults()
+        model.spec = dict(network=f.__name__, **bound.arguments)
         return model
     seed = inspect.Parameter('seed', inspect.Parameter.KEYWORD_ONLY, default=None)
     setattr(make, '__signature__', signature.replace(parameters=[*signature.parameters.values(), seed]))

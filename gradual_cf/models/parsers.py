@@ -176,12 +176,12 @@ def _from_xgboost(model) -> TreeEnsemble|None: # `XGBClassifier`, `XGBRegressor`
     weights,inner = booster.get('weight_drop'), booster.get('gbtree', booster).get('model')
     if 'trees' not in (inner or {}) or objective not in _MARGIN_OBJECTIVES + _NUMBER_OBJECTIVES: return None
     if any(int(t['tree_param']['size_leaf_vector']) > 1 for t in inner['trees']): return None
-    told = learner['learner_model_param']
-    base = np.atleast_1d(json.loads(told['base_score'])).astype(float)
+    params = learner['learner_model_param']
+    base = np.atleast_1d(json.loads(params['base_score'])).astype(float)
     if objective == 'binary:logistic': base = np.log(base/(1 - base))
     curve = EXPONENTIAL.get(objective.partition(':')[2])
     if curve is not None: base = np.log(base)
-    base = np.broadcast_to(base, (max(int(told['num_class']), 1),)).copy()
+    base = np.broadcast_to(base, (max(int(params['num_class']), 1),)).copy()
     trees = [_xgboost_tree(t, k, len(base), weights[i] if weights else 1.)
              for i,(t,k) in enumerate(zip(inner['trees'], inner['tree_info']))]
     code = getattr(model, 'missing', None)
@@ -192,10 +192,10 @@ def _from_xgboost(model) -> TreeEnsemble|None: # `XGBClassifier`, `XGBRegressor`
 # %% ../../nbs/models/05_parsers.ipynb #ec59
 _ZERO = float(np.float32(1e-35)) # Up to here LightGBM calls a number zero
 
-def _lightgbm_tree(told:dict, k:int, width:int, weight:float) -> Trees:
-    "A tree of LightGBM as nodes, splits first; `told` are the lines of its text."
-    part = lambda name, kind: np.array(told.get(name, '').split(), kind)
-    leaves,how,bound = int(told['num_leaves']), part('decision_type', int), part('threshold', float)
+def _lightgbm_tree(fields:dict, k:int, width:int, weight:float) -> Trees:
+    "A tree of LightGBM as nodes, splits first; `fields` are the lines of its text."
+    part = lambda name, kind: np.array(fields.get(name, '').split(), kind)
+    leaves,how,bound = int(fields['num_leaves']), part('decision_type', int), part('threshold', float)
     splits,named,default,treats = leaves - 1, how % 2 == 1, how // 2 % 2 == 1, how // 4 # which: nothing, zero, NaN
     left,right = (np.r_[np.where(c < 0, splits + ~c, c), np.full(leaves, -1)] for c in (part('left_child', int), part('right_child', int)))
     first,words = part('cat_boundaries', int), part('cat_threshold', np.uint32)
@@ -204,7 +204,7 @@ def _lightgbm_tree(told:dict, k:int, width:int, weight:float) -> Trees:
     after = lambda own, none: np.r_[own, np.full(leaves, none)]
     missing = ~named & np.where(treats == 0, bound >= 0, default)
     value,start,many = part('leaf_value', float), part('leaf_const', float), part('num_features', int)
-    if told.get('is_linear') == '1': value = np.where(many > 0, value, start)
+    if fields.get('is_linear') == '1': value = np.where(many > 0, value, start)
     value = _as_scores(np.r_[np.zeros(splits), value]*weight, k, width)
     asked = after(part('split_feature', int), -1), after(np.where(named, np.nan, bound), np.nan), after(missing, False)
     tree = one_tree(*asked, left, right, value, listed)
@@ -224,10 +224,10 @@ def _from_lightgbm(model) -> TreeEnsemble|None: # `LGBMClassifier`, `LGBMRegress
     booster = getattr(model, 'booster_', model)
     head,*texts = booster.model_to_string().partition('\nend of trees')[0].split('\nTree=')
     lines = lambda text: {name: v for name,_,v in (line.partition('=') for line in text.splitlines())}
-    told,trees = lines(head), [lines(t) for t in texts]
-    objective,k = told.get('objective', 'none').split()[0], int(told['num_tree_per_iteration'])
+    general,trees = lines(head), [lines(t) for t in texts]
+    objective,k = general.get('objective', 'none').split()[0], int(general['num_tree_per_iteration'])
     if objective not in _LIGHTGBM_KINDS: raise Unreadable(f'the objective {objective!r}, which is unknown here')
-    weight = k/len(trees) if 'average_output' in told else 1.
+    weight = k/len(trees) if 'average_output' in general else 1.
     nodes = [_lightgbm_tree(t, i % k, k, weight) for i,t in enumerate(trees)]
     link = Link(np.zeros(k), _LIGHTGBM_KINDS[objective], curve=EXPONENTIAL.get(objective))
     return TreeEnsemble(joined(nodes), link, codes=booster.pandas_categorical or {})
@@ -252,9 +252,9 @@ def _flattened(top:dict, *names:str) -> list: # `names`: what children are calle
             if child is not None: out.append(dict(child))
     return out
 
-def _asked_by_split(s:dict, told:dict, ctrs:list, first:int) -> tuple: # Column, border or None, whether missing goes left
+def _asked_by_split(s:dict, model:dict, ctrs:list, first:int) -> tuple: # Column, border or None, whether missing goes left
     "What a split of CatBoost asks; raises `Unreadable` for one that asks about several columns."
-    info = told['features_info']
+    info = model['features_info']
     if s['split_type'] == 'FloatFeature':
         f = info['float_features'][s['float_feature_index']]
         return f['flat_feature_index'], s['border'], f['nan_value_treatment'] != 'AsTrue'
@@ -268,14 +268,14 @@ def _asked_by_split(s:dict, told:dict, ctrs:list, first:int) -> tuple: # Column,
     if at is None: raise Unreadable(f"a split of kind {s['split_type']}")
     return info['categorical_features'][at]['flat_feature_index'], None, True
 
-def _levels_right(told:dict, splits:list, row, levels:dict) -> np.ndarray: # A column and its levels -> bool `(levels, splits)`
+def _levels_right(model:dict, splits:list, row, levels:dict) -> np.ndarray: # A column and its levels -> bool `(levels, splits)`
     "Which levels go right at each split: a model of one small tree for each says it."
     from catboost import CatBoost, CatBoostError
     (name,of), = levels.items()
     rows = row.iloc[[0]*len(of)].reset_index(drop=True)
     rows[name] = pd.Series(list(of), dtype=row[name].dtype)
     asked = [dict(splits=[s], leaf_values=[0., 1.], leaf_weights=[1, 1]) for s in splits]
-    parts = {key: v for key,v in told.items() if key != 'trees'} | dict(oblivious_trees=asked, scale_and_bias=[1, [0.]])
+    parts = {key: v for key,v in model.items() if key != 'trees'} | dict(oblivious_trees=asked, scale_and_bias=[1, [0.]])
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, 'asked.json')
@@ -299,25 +299,25 @@ def _catboost_tree(nodes:list, asks:dict, k:int) -> Trees: # Number of a split -
 
 def _from_catboost(model, row:Any=None, levels:Any=None) -> TreeEnsemble|None: # A frame of one row; column -> levels of categories
     "Trees of CatBoost; None for a loss unknown here; raises `Unreadable` where a split asks about several columns."
-    told,names = _catboost_json(model), list(model.feature_names_)
-    info,loss = told.get('features_info', {}), (model.get_all_params() or {}).get('loss_function', '').split(':')[0]
+    parsed,names = _catboost_json(model), list(model.feature_names_)
+    info,loss = parsed.get('features_info', {}), (model.get_all_params() or {}).get('loss_function', '').split(':')[0]
     kind = _CATBOOST_KINDS.get(loss)
     named = [f['flat_feature_index'] for f in info.get('categorical_features', ())]
     if kind is None or named and row is None or (kind == 'logit') != bool(len(model.classes_)): return None
     alone = [*info.get('float_features', ()), *info.get('categorical_features', ())] # whose splits are counted first
     first = sum(len(f.get('borders') or f.get('values') or ()) for f in alone)
     ctrs = [c['elements'] for c in info.get('ctrs', ()) for _ in c['borders']]
-    scale,bias = told['scale_and_bias']
-    nested = told['trees'] if 'trees' in told else [_as_nested(tree, len(bias)) for tree in told['oblivious_trees']]
+    scale,bias = parsed['scale_and_bias']
+    nested = parsed['trees'] if 'trees' in parsed else [_as_nested(tree, len(bias)) for tree in parsed['oblivious_trees']]
     trees = [_flattened(tree, 'left', 'right') for tree in nested]
     splits = {node['split']['split_index']: node['split'] for tree in trees for node in tree if 'split' in node}
-    asked = {i: _asked_by_split(s, told, ctrs, first) for i,s in splits.items()}
+    asked = {i: _asked_by_split(s, parsed, ctrs, first) for i,s in splits.items()}
     wide = lambda v: v if abs(v) >= np.finfo(np.float32).max else widen_to_64(np.array([v]))[0] # the largest asks whether it is missing
     asks = {i: (f, wide(border), None, way) for i,(f,border,way) in asked.items() if border is not None}
     for f in named:
         mine = [i for i,(g,border,_) in asked.items() if g == f and border is None]
         if not mine: continue
-        ways = _levels_right(told, [splits[i] for i in mine], row, {names[f]: levels[names[f]]})
+        ways = _levels_right(parsed, [splits[i] for i in mine], row, {names[f]: levels[names[f]]})
         asks |= {i: (f, np.nan, np.flatnonzero(~way).tolist(), True) for i,way in zip(mine, ways.T)}
     made = joined([_catboost_tree(tree, asks, len(bias)) for tree in trees])
     link = Link(np.array(bias, float), kind, curve=EXPONENTIAL.get(loss.lower()))

@@ -144,8 +144,8 @@ _TIED = 1e-6 # What a row lacks that is as probable as it shall be, and is decid
 
 class ClassGoal:
     "A class is wanted, and the model says how probable it is."
-    numbers,said,before_it = False, 'probability', 'probability '
-    told = 'cf_target', 'cf_before', 'cf_prob' # Columns beside raw answers
+    numbers,quantity,before_it = False, 'probability', 'probability '
+    columns = 'cf_target', 'cf_before', 'cf_prob' # Columns beside raw answers
     def __reduce__(self): return 'CLASSES' # one object, in another process too
 
     # What the model says of a target, and whether that is enough
@@ -160,7 +160,7 @@ class ClassGoal:
         if z.ndim == 2 and z.shape[1] > target.max(): return self.holds(z, target)
         raise ValueError(f'models must answer for class {int(target.max())}, got outputs of shape {tuple(z.shape)}')
 
-    def lacks(self, s):
+    def violation(self, s):
         p = self.log_prob(s.logits, s.target.label)
         lack = s.target.level.double().log().to(s.logits) - p
         even = (lack <= 0) & (p < _EVEN) & (s.target.level >= .5)
@@ -222,8 +222,8 @@ class ClassGoal:
 # %% ../../nbs/models/07_targets.ipynb #c52
 class IntervalGoal:
     "An interval is wanted, and the model says a number."
-    numbers,said,before_it = True, 'number', ''
-    told = 'cf_low', 'cf_high', 'cf_before', 'cf_after'
+    numbers,quantity,before_it = True, 'number', ''
+    columns = 'cf_low', 'cf_high', 'cf_before', 'cf_after'
     def __reduce__(self): return 'NUMBERS'
 
     # What the model says of a target, and whether that is enough
@@ -232,7 +232,7 @@ class IntervalGoal:
     def output(self, z, target): return z[:, 0]
     def holds(self, z, target): return self.reached(z[:, 0], target, None)
     def agrees(self, z, target): return self.holds(z, target)
-    def lacks(self, s): return self.beyond(s.logits[:, 0], s.target.label)
+    def violation(self, s): return self.beyond(s.logits[:, 0], s.target.label)
     def reached(self, v, target, tau): return (v >= target[..., 0]) & (v <= target[..., 1])
     def arrived(self, z, target, tau): return self.holds(z, target)
     def lead(self, z, target, tau): return -self.beyond(z[:, 0], target)

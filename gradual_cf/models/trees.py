@@ -145,8 +145,8 @@ class Link(NamedTuple):
     def share(self, total:np.ndarray) -> np.ndarray: # Sums `(n, folds)` -> that of the second of two classes, `(n,)`
         "The mean of what the curves say, each of its own sum."
         if not len(total): return total[:, 0] # scikit-learn refuses to be asked about none
-        said = (curve(v) for curve,v in zip(self.calibrated, total.T))
-        mean = sum(said, np.zeros(len(total)))/len(self.calibrated)
+        shares = (curve(v) for curve,v in zip(self.calibrated, total.T))
+        mean = sum(shares, np.zeros(len(total)))/len(self.calibrated)
         return mean if self.last is None else self.last(mean)
 
 # %% ../../nbs/models/06_trees.ipynb #ec10
@@ -342,7 +342,7 @@ class TreeSplits(NamedTuple):
         "The sums of leaves."
         t,lines = self.e.trees, self.lines
         at,out = t.leaves(self.read(x)).T, np.zeros((len(x), t.value.shape[1]))
-        for part in (t.value[leaf] for leaf in at) if lines is None else lines.said(at, t.value, lines.read(x)): out += part
+        for part in (t.value[leaf] for leaf in at) if lines is None else lines.values(at, t.value, lines.read(x)): out += part
         return out
 
 _MOST_BYTES = 2e9 # What tables of leaves may take
@@ -436,7 +436,7 @@ class LeafLines(NamedTuple):
     low:np.ndarray    # Between which numbers its leaf lies, `(p,)`
     high:np.ndarray
 
-    def said(self, leaves:np.ndarray, value:np.ndarray, numbers:np.ndarray) -> Iterator[np.ndarray]: # Of rows, `(t, n)` -> `(n, k)` each
+    def values(self, leaves:np.ndarray, value:np.ndarray, numbers:np.ndarray) -> Iterator[np.ndarray]: # Of rows, `(t, n)` -> `(n, k)` each
         "What leaves of rows add tree by tree: their plain `value` where they are no lines, or where a number is missing."
         for tree,at in enumerate(leaves):
             p = np.flatnonzero(self.tree == tree)

@@ -163,7 +163,7 @@ def reproduce(
     rows:int|None=None,# Rows to explain, ≥ 1, where the experiment has a choice; None for its own number
     path=None,         # Data folder; None for `GRADUAL_CF_DATA`
     seed:int=0,        # Seed of networks, rows and searches
-    tell:Callable=lambda said: None, # Called with a sentence about each part
+    tell:Callable=lambda sentence: None, # Called with a sentence about each part
 ) -> _Report:          # Results, comparison, how they were made, files
     """Run the missing parts of an experiment, compare with the paper, write CSV, PNG and JSON.
 
@@ -179,7 +179,7 @@ def reproduce(
         Data folder; None for `GRADUAL_CF_DATA`
     seed : int, default 0
         Seed of networks, rows and searches
-    tell : Callable, default lambda said: None
+    tell : Callable, default lambda sentence: None
         Called with a sentence about each part
 
     Returns

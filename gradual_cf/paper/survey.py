@@ -134,8 +134,8 @@ def survey(
     _Page
         HTML; its answers are saved as the CSV files that `tally` takes
     """
-    told = dict(survey=qs.name, images=[base64.b64encode(p).decode() for p in qs.png], classes=qs.classes)
-    page = _Page(render('survey/page', title=title, questions=told))
+    questions = dict(survey=qs.name, images=[base64.b64encode(p).decode() for p in qs.png], classes=qs.classes)
+    page = _Page(render('survey/page', title=title, questions=questions))
     if path is not None: write_file(path, page.encode())
     return page
 

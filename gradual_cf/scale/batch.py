@@ -17,7 +17,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 import gradual_cf
-from ..answers import NOT_READ, told_of
+from ..answers import NOT_READ, answer_columns
 from ..core import arrow_frame, arrow_table, atomic, check_range, door, Question, read_json, RULES
 from ..data.columns import MISSING
 from ..gradual import GradualCF
@@ -83,7 +83,7 @@ def _plain_question(explainer, target, constraints):
 # %% ../../nbs/scale/01_batch.ipynb #c27
 def _check_free(names, there):
     "Raise `ValueError` where a column has a name that will be added."
-    added = {f'cf:{c}' for c in names} | {*CLASSES.told, *NUMBERS.told, 'cf_valid', 'cf_decided', 'cf_proof', 'cf_unread', 'cf_row'}
+    added = {f'cf:{c}' for c in names} | {*CLASSES.columns, *NUMBERS.columns, 'cf_valid', 'cf_decided', 'cf_proof', 'cf_unread', 'cf_row'}
     if both := sorted(added & set(there)):
         raise ValueError(f'ds must not have columns named like those that are added, got {both}: rename them')
 
@@ -124,13 +124,13 @@ def _answer_types(cf) -> dict:
     import pyarrow as pa
     number = pa.float64() if cf.place[1] == torch.float64 else pa.float32()
     labels = _arrow_type(np.array(cf.classes, object)) if cf.classes else pa.int64()
-    told = {n: labels if n == 'cf_target' else number for n in cf.goal.told}
-    told |= dict(cf_valid=pa.bool_(), cf_decided=pa.bool_(), cf_proof=pa.string(), cf_unread=pa.string())
-    if cf.domain.words: return {f'cf:{_columns(cf)[0]}': pa.string()} | told
+    columns = {n: labels if n == 'cf_target' else number for n in cf.goal.columns}
+    columns |= dict(cf_valid=pa.bool_(), cf_decided=pa.bool_(), cf_proof=pa.string(), cf_unread=pa.string())
+    if cf.domain.words: return {f'cf:{_columns(cf)[0]}': pa.string()} | columns
     one = _by_column(_columns(cf), cf.domain.decode(cf.x_train[:_SOME], None, cf.settings.legal))
     types = {f'cf:{c}': _arrow_type(v) for c,v in one.items()}
     whole = lambda t: pa.types.is_integer(t) and not cf.settings.legal # the paper's answers are fractions
-    return {c: pa.float64() if whole(t) else t for c,t in types.items()} | told
+    return {c: pa.float64() if whole(t) else t for c,t in types.items()} | columns
 
 _SOME = 64 # Rows whose values have the types of all
 
@@ -231,15 +231,15 @@ class Batches:
         cf = _explainer_from(source)
         self.source,self.read,self.question = source, _columns(cf), _plain_question(cf, target, asked)
         self.column = target if isinstance(target, str) and target not in cf.classes else None
-        self.told = _answer_types(cf)
+        self.answer_types = _answer_types(cf)
         named = lambda t: pa.type_for_alias(t) if isinstance(t, str) else pa.field('', t).type
         try: self.keep = {c: named(t) for c,t in dict(keep or {}).items()}
         except (TypeError, ValueError):
             raise ValueError(f"keep must be columns with Arrow types, as dict(id='int64'), got {keep!r}") from None
-        if both := sorted({*self.keep} & {*self.told}): raise ValueError(f'keep must not name columns that are added, got {both}')
+        if both := sorted({*self.keep} & {*self.answer_types}): raise ValueError(f'keep must not name columns that are added, got {both}')
 
     @property
-    def schema(self): return import_module('pyarrow').schema([*self.keep.items(), *self.told.items()])
+    def schema(self): return import_module('pyarrow').schema([*self.keep.items(), *self.answer_types.items()])
     @property
     def ddl(self) -> str: return ', '.join(f'`{f.name}` {_ddl(f.type)}' for f in self.schema)
     @property
@@ -253,13 +253,13 @@ class Batches:
         import pyarrow as pa
         rows,wanted = _rows_in(batch), [*self.read, *self.keep, *filter(None, [self.column])]
         lost = [c for c in dict.fromkeys(wanted) if c not in (rows if isinstance(rows, pd.DataFrame) else rows.column_names)]
-        if lost: told = self.table(len(rows), cf_unread=[f'the batch lacks the columns {lost}']*len(rows))
-        else: told = self.answered(self.frame(rows))
-        why,columns = np.array(told['cf_unread'].to_pylist(), object), {}
+        if lost: answers = self.table(len(rows), cf_unread=[f'the batch lacks the columns {lost}']*len(rows))
+        else: answers = self.answered(self.frame(rows))
+        why,columns = np.array(answers['cf_unread'].to_pylist(), object), {}
         for c,t in self.keep.items():
             cells,odd = (pa.nulls(len(rows), t), np.zeros(len(rows), bool)) if c in lost else _kept_cells(rows[c], t)
             columns[c],why[odd] = cells, f'column {c!r} holds no {t}'
-        columns |= dict(zip(told.column_names, told.columns)) | dict(cf_unread=pa.array(why, type=pa.string()))
+        columns |= dict(zip(answers.column_names, answers.columns)) | dict(cf_unread=pa.array(why, type=pa.string()))
         return _as_came(pa.table(columns, schema=self.schema).combine_chunks(), batch)
 
     def frame(self, rows) -> pd.DataFrame:
@@ -269,11 +269,11 @@ class Batches:
         if _explainer_from(self.source).domain.features: return arrow_frame(rows.select(names))
         return pd.DataFrame({c: pd.Series(rows[c].to_pylist(), dtype=object) for c in names})
 
-    def table(self, n:int, **told):
+    def table(self, n:int, **columns):
         "Answers as an Arrow table; what is not told is missing, and nothing is valid."
         import pyarrow as pa
-        told = dict(cf_valid=np.zeros(n, bool)) | told
-        return pa.table({c: _arrow_cells(told[c], t) if c in told else pa.nulls(n, t) for c,t in self.told.items()})
+        columns = dict(cf_valid=np.zeros(n, bool)) | columns
+        return pa.table({c: _arrow_cells(columns[c], t) if c in columns else pa.nulls(n, t) for c,t in self.answer_types.items()})
 
     def asked(self, rows): # Arrow table; raises what the explainer raises
         "What `explain` says of some rows."
@@ -282,10 +282,10 @@ class Batches:
         with _one_thread(): cfs = _answers(cf, _raw_rows(cf, rows), self.question | dict(target=aim))
         why = np.array([words.removeprefix(NOT_READ) if no else None for words,no in zip(cfs.proof, cfs.unread)], object)
         proof = [words or None if no is None else None for words,no in zip(cfs.proof, why)]
-        told = dict(told_of(cfs)) | dict(cf_proof=np.array(proof, object), cf_unread=why)
+        columns = dict(answer_columns(cfs)) | dict(cf_proof=np.array(proof, object), cf_unread=why)
         raw = {f'cf:{c}': v for c,v in _by_column(self.read, cfs.raw).items()}
-        told |= {c: pd.Series(v).astype(object).where(~cfs.unread, None) for c,v in raw.items()} if cfs.unread.any() else raw
-        return self.table(len(cfs), **told)
+        columns |= {c: pd.Series(v).astype(object).where(~cfs.unread, None) for c,v in raw.items()} if cfs.unread.any() else raw
+        return self.table(len(cfs), **columns)
 
     def answered(self, rows):
         "The same of rows of which one may raise: that one has a reason."
@@ -372,8 +372,8 @@ def cut(source:Source, size:int, done=()): # Rows of a part, numbers of parts do
 def _check_schema(path, schema, first, name):
     "Raise `ValueError` that says how a shard differs from the first."
     a,b = ({f.name: str(f.type) for f in s} for s in (first, schema))
-    told = lambda c: f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here'
-    if diff := '; '.join(told(c) for c in dict.fromkeys([*a, *b]) if a.get(c) != b.get(c)):
+    difference = lambda c: f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here'
+    if diff := '; '.join(difference(c) for c in dict.fromkeys([*a, *b]) if a.get(c) != b.get(c)):
         raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {diff}')
 
 def _parquet(path): # -> a data set
@@ -437,12 +437,12 @@ def _worked(f:Batches, schema, size:int, k:int, table): # A number; an Arrow tab
     import pyarrow as pa
     if isinstance(table, bytes): table = pa.Table.from_batches([pa.ipc.read_record_batch(table, schema)])
     rows = range(k*size, k*size + len(table))
-    try: told = f.asked(f.frame(table))
+    try: answers = f.asked(f.frame(table))
     except Exception as e:
-        kind,said = (ValueError, f'{e}') if isinstance(e, ValueError) else (RuntimeError, f'{type(e).__name__}: {e}')
-        raise kind(f'rows {rows[0]}..{rows[-1]} of ds: {said}') from e
+        kind,message = (ValueError, f'{e}') if isinstance(e, ValueError) else (RuntimeError, f'{type(e).__name__}: {e}')
+        raise kind(f'rows {rows[0]}..{rows[-1]} of ds: {message}') from e
     named = lambda t: dict(zip(t.column_names, t.columns))
-    return pa.table(dict(cf_row=pa.array(rows)) | named(table) | named(told))
+    return pa.table(dict(cf_row=pa.array(rows)) | named(table) | named(answers))
 
 # %% ../../nbs/scale/01_batch.ipynb #wc115
 _unpacked = functools.lru_cache(1)(pickle.loads) # What this package packed itself
@@ -477,11 +477,11 @@ def _known_by(e) -> str: # Sixteen hexadecimal digits; twelve for a model that d
     way = torch.rand(n, *[1]*(x.ndim - 1), generator=gen).to(x.device)
     between = some + way.to(x)*(others - some) if x.is_floating_point() else torch.where(way < .5, some, others)
     rows = some, torch.where((some == MISSING) | (others == MISSING), some, between) # nothing lies between a number and none
-    def says(x):
+    def digest(x):
         try: return predict(e.model, x).cpu().numpy().tobytes()
         except Exception: return b'' # a model may have words of its own for rows that it never saw
-    with _one_thread(): once,again = (hashlib.sha256(b' '.join(map(says, rows))).hexdigest()[:16] for _ in range(2))
-    if once == again: return once
+    with _one_thread(): once,second = (hashlib.sha256(b' '.join(map(digest, rows))).hexdigest()[:16] for _ in range(2))
+    if once == second: return once
     warnings.warn('model does not repeat itself: its logits of the same rows differ from one pass to the next, so it '
                   'is recognised by what it is made of', stacklevel=2)
     return fingerprints_of(e)['model']
@@ -500,23 +500,23 @@ def _manifest(explainer, f, source, size, known):
         input=dict(name=source.name, sha256=source.digest, columns={c.name: str(c.type) for c in source.data.schema}))
     return {f'{k}.{j}': v for k,vs in nested.items() for j,v in vs.items()} | dict(
         format=_FORMAT, explainer=type(e).__name__, code=same(type(e)), batch_size=size, rows=source.rows, model=known,
-        answers={c: str(t) for c,t in f.told.items()}, place=[e.place[0].type, str(e.place[1])],
+        answers={c: str(t) for c,t in f.answer_types.items()}, place=[e.place[0].type, str(e.place[1])],
         training_rows=same(e.x_train.contiguous()), domain=same(decides), classes=list(map(str, e.classes)))
 
 def _manifest_in(out) -> dict:
     "The manifest of a folder; raises `ValueError` where it cannot be read, or is of another form."
     path = Path(out)/_MANIFEST
-    try: told = read_json(path.read_text())
+    try: manifest = read_json(path.read_text())
     except (OSError, ValueError): raise ValueError(f'out must hold a readable {_MANIFEST}, got {str(path)!r}') from None
-    if (form := told.get('format')) == _FORMAT: return told
+    if (form := manifest.get('format')) == _FORMAT: return manifest
     raise ValueError(f'out must hold a {_MANIFEST} of format {_FORMAT}, got {form!r} in {str(out)!r}, written by gradual_cf '
-                     f'{told.get("versions.gradual_cf")}: read its parts with pandas, and begin a new folder')
+                     f'{manifest.get("versions.gradual_cf")}: read its parts with pandas, and begin a new folder')
 
 # %% ../../nbs/scale/01_batch.ipynb #c73
 def _check_manifest(old, new, out):
     "Raise `ValueError` that names what differs; where the input lies may differ."
-    told = lambda v: json.dumps(v, sort_keys=True)
-    diff = [k for k in sorted({*old, *new} - {'input.name'}) if told(old.get(k)) != told(new.get(k))]
+    text = lambda v: json.dumps(v, sort_keys=True)
+    diff = [k for k in sorted({*old, *new} - {'input.name'}) if text(old.get(k)) != text(new.get(k))]
     diff = '; '.join(f'{k} {old.get(k)!r} there, {new.get(k)!r} now'[:300] for k in diff[:3])
     if diff: raise ValueError('out must be a new folder or one begun with the same model, settings and input, '
                               f'got {str(out)!r} with {diff}')
@@ -643,9 +643,9 @@ def check_folder(
     manifest, parts = _manifest_in(out), _parts_in(out)
     for name in ('rows', 'batch_size'): check_range(name, manifest.get(name), least=1, whole=True)
     many, whole = -(-manifest['rows']//manifest['batch_size']), {*parts.values()} - {None}
-    missing, again = many - len(whole), 'run the same call again'
-    faults = [f'{p.name} is damaged: {again} to make it anew' for p,k in sorted(parts.items()) if k is None]
-    if missing: faults.append(f'{missing:,} of {many:,} parts are missing: {again}')
-    strange = sorted(p.name for p in Path(out).iterdir() if p.name[0] != '.' and p not in parts and p.name != _MANIFEST)
-    faults += [f'{name} does not belong to a run: move it away' for name in strange]
+    missing, advice = many - len(whole), 'run the same call again'
+    faults = [f'{p.name} is damaged: {advice} to make it anew' for p,k in sorted(parts.items()) if k is None]
+    if missing: faults.append(f'{missing:,} of {many:,} parts are missing: {advice}')
+    foreign = sorted(p.name for p in Path(out).iterdir() if p.name[0] != '.' and p not in parts and p.name != _MANIFEST)
+    faults += [f'{name} does not belong to a run: move it away' for name in foreign]
     return dict(rows=manifest['rows'], parts=many, whole=len(whole), finished=not missing, faults=faults)

@@ -47,65 +47,65 @@ _KNOWN = {c.__name__: c for c in ( # Records, and functions that settings name
     put_back, share)}
 
 # %% ../../nbs/scale/02_keep.ipynb #k13
-def _ties_told(relations, where:str) -> dict|None:
+def _ties_to_record(relations, where:str) -> dict|None:
     "Relations as sentences; raises `ValueError` for functions."
     if relations is None: return None
     ties = relations.ties
     texts = [r.text for r in ties.relations]
-    computed = [f.told for f in ties.followers if f.told not in texts]
+    computed = [f.text for f in ties.followers if f.text not in texts]
     if computed: raise ValueError(f'{where} must be sentences, got {computed[0]}, which computes it by code: '
                                   "say it as a relation, such as 'total == first + second'")
-    return dict(texts=texts, led=[f.told for f in ties.followers], never=ties.never)
+    return dict(texts=texts, led=[f.text for f in ties.followers], never=ties.never)
 
-def _load_ties(told, table) -> Relations|None:
-    if told is None: return None
-    sentences = tuple(parse_relation(text, table.columns) for text in told['texts'])
-    led = [f for f in map(consequence_of, sentences) if f and f.told in told['led']]
-    return Relations(TableRelations(table.columns, table.at, sentences, ordered_followers(led, table.columns), {}, told['never']))
+def _load_ties(record, table) -> Relations|None:
+    if record is None: return None
+    sentences = tuple(parse_relation(text, table.columns) for text in record['texts'])
+    led = [f for f in map(consequence_of, sentences) if f and f.text in record['led']]
+    return Relations(TableRelations(table.columns, table.at, sentences, ordered_followers(led, table.columns), {}, record['never']))
 
-def _prices_told(price) -> dict|None:
+def _prices_to_record(price) -> dict|None:
     "What changes cost as weights; raises `ValueError` for functions."
     if price is None: return None
     if price.functions: raise ValueError(f'cost must be weights, got a function for column {price.functions[0][0].name!r}: '
                                          'give a weight, or a pair (up, down)')
     return dict(up=price.up, down=price.down)
 
-def _load_prices(told): # A `_Cost`, whose weights were worked out when it was made
-    if told is None: return None
+def _load_prices(record): # A `_Cost`, whose weights were worked out when it was made
+    if record is None: return None
     price = tables._Cost.__new__(tables._Cost)
-    price.functions,price.up,price.down = [], told['up'], told['down']
+    price.functions,price.up,price.down = [], record['up'], record['down']
     return price
 
 # %% ../../nbs/scale/02_keep.ipynb #k14
 _DOMAINS = dict(table=tables._table_domain, image=images._image_domain, series=series._series_domain)
 
-def _domain_told(domain:Domain) -> dict:
+def _domain_to_record(domain:Domain) -> dict:
     "What a domain is made from; raises `ValueError` for one that was made or changed by hand, and for texts."
     record:Any = (getattr(domain.encode, 'args', None) or (None,))[0]
     if domain.kind not in _DOMAINS or type(record) not in _KNOWN.values():
         raise ValueError(f'domain must be a table, images or series to be saved, got {domain!r}: '
                          'make it again where it is needed, and fit there')
     if domain.kind != 'table': return dict(kind=domain.kind, record=record)
-    more = dict(relations=_ties_told(record.relations, 'derive and causes'), price=_prices_told(record.price))
+    more = dict(relations=_ties_to_record(record.relations, 'derive and causes'), price=_prices_to_record(record.price))
     return dict(kind='table', record=replace(record, relations=None, price=None), **more)
 
-def _load_domain(told:dict) -> Domain:
+def _load_domain(parts:dict) -> Domain:
     "The domain that was told."
-    record = told['record']
-    if told['kind'] == 'table':
-        record = replace(record, relations=_load_ties(told['relations'], record), price=_load_prices(told['price']))
-    return _DOMAINS[told['kind']](record)
+    record = parts['record']
+    if parts['kind'] == 'table':
+        record = replace(record, relations=_load_ties(parts['relations'], record), price=_load_prices(parts['price']))
+    return _DOMAINS[parts['kind']](record)
 
 # %% ../../nbs/scale/02_keep.ipynb #5211efde
 def _checked_domain(domain:Domain) -> dict:
     "What a domain is made from; raises `ValueError` for one that was changed by hand, or would come back as another."
-    plain = _domain_told(domain)
+    plain = _domain_to_record(domain)
     usual,mine = (dict(vars(d)) for d in (_DOMAINS[plain['kind']](domain.encode.args[0]), domain))
     doubtful = [name for name in mine if mine[name] is not usual[name]] if fingerprint(mine) != fingerprint(usual) else ()
     other = [name for name in doubtful if fingerprint(mine[name]) != fingerprint(usual[name])]
     if other: raise ValueError(f'domain must be as tabular, images or series made it, got a changed {other[0]!r}')
-    told = to_plain(plain, tensors := {}, 'domain', _KNOWN)
-    if to_plain(_domain_told(_load_domain(from_plain(told, tensors, _KNOWN))), {}, 'domain', _KNOWN) == told: return plain
+    written = to_plain(plain, tensors := {}, 'domain', _KNOWN)
+    if to_plain(_domain_to_record(_load_domain(from_plain(written, tensors, _KNOWN))), {}, 'domain', _KNOWN) == written: return plain
     raise ValueError(f'domain must be the same after saving and loading, got {domain!r}, which is not')
 
 # %% ../../nbs/scale/02_keep.ipynb #k17
@@ -115,20 +115,20 @@ def _own_model(cf) -> Any:
     while isinstance(model, (CastModel, images._InRange)): model = model.model
     return model
 
-def _scaling_told(module) -> list|None: # Factors and shifts, one pair for each step; None for another module
+def _scaling_to_record(module) -> list|None: # Factors and shifts, one pair for each step; None for another module
     "What a network's rows go through first."
     steps = list(module) if isinstance(module, nn.Sequential) else [module]
     steps = [s for s in steps if not isinstance(s, nn.Identity)]
     return [(s.times, s.plus) for s in steps] if all(isinstance(s, Affine) for s in steps) else None
 
-def _network_told(model) -> dict|None: # None for what cannot be written
+def _network_to_record(model) -> dict|None: # None for what cannot be written
     "A network, and how it is asked."
     wrapped = isinstance(model, TensorModel)
     net = model.model if wrapped else model
-    scaled = _scaling_told(model.scaled) if wrapped else []
+    scaled = _scaling_to_record(model.scaled) if wrapped else []
     if not isinstance(net, nn.Module) or not hasattr(net, 'spec') or scaled is None: return None
-    told = dict(kind=model.kind, threshold=model.threshold, output=model.output, scaled=scaled) if wrapped else None
-    return dict(file='model.safetensors', write=lambda path: save_model(net, path), asked=told)
+    asked = dict(kind=model.kind, threshold=model.threshold, output=model.output, scaled=scaled) if wrapped else None
+    return dict(file='model.safetensors', write=lambda path: save_model(net, path), asked=asked)
 
 def _write_catboost(source, path): # which has no bytes without a file, and may cut one off without a word
     try:
@@ -142,61 +142,61 @@ def _both(ask, frame) -> np.ndarray: # `(n, k)`
     return out if out.ndim > 1 else np.stack([1. - out, out], 1)
 
 
-def _fitted_told(model:FrameModel) -> dict|None: # None for what cannot be written
+def _fitted_to_record(model:FrameModel) -> dict|None: # None for what cannot be written
     "A fitted model, and how it is asked."
     p = model.predictor
     library,name = type(p.source).__module__.split('.')[0], type(p.source).__name__
     alike = type(p.whole).__module__.split('.')[0] == library # else a cut-off around a model of another library
     if p.over and not alike: return None # whose `predict` would be lost
-    told:dict[str, Any] = dict(kind=p.kind, threshold=p.threshold, names=list(p.names), over=p.over,
+    asked:dict[str, Any] = dict(kind=p.kind, threshold=p.threshold, names=list(p.names), over=p.over,
                                own=p.labels is not None and (alike or p.whole is None))
     if library == 'xgboost':
         booster = p.source if name == 'Booster' else p.source.get_booster()
-        if name != 'Booster': told |= dict(wrapper=name, categories=p.source.enable_categorical)
-        return dict(file='model.json', write=lambda path: path.write_bytes(booster.save_raw('json')), asked=told)
+        if name != 'Booster': asked |= dict(wrapper=name, categories=p.source.enable_categorical)
+        return dict(file='model.json', write=lambda path: path.write_bytes(booster.save_raw('json')), asked=asked)
     if library == 'lightgbm':
         booster = getattr(p.source, 'booster_', p.source)
-        told['both'] = name != 'Booster' or getattr(p.ask, 'func', None) is _both
-        return dict(file='model.txt', write=lambda path: path.write_bytes(booster.model_to_string().encode()), asked=told)
-    if library == 'catboost': return dict(file='model.cbm', write=partial(_write_catboost, p.source), asked=told)
+        asked['both'] = name != 'Booster' or getattr(p.ask, 'func', None) is _both
+        return dict(file='model.txt', write=lambda path: path.write_bytes(booster.model_to_string().encode()), asked=asked)
+    if library == 'catboost': return dict(file='model.cbm', write=partial(_write_catboost, p.source), asked=asked)
     if library == 'onnxruntime':
         held = ONNX_MODELS.get(p.source)
-        return held and dict(file='model.onnx', write=lambda path: path.write_bytes(held), asked=told)
+        return held and dict(file='model.onnx', write=lambda path: path.write_bytes(held), asked=asked)
     if library == 'sklearn':
-        kept = p.whole if told['own'] else p.source
+        kept = p.whole if asked['own'] else p.source
         dumped = lambda path: path.write_bytes(import_module('skops.io').dumps(kept))
-        return dict(file='model.skops', write=dumped, asked=told)
+        return dict(file='model.skops', write=dumped, asked=asked)
     return None
 
 # %% ../../nbs/scale/02_keep.ipynb #k18
 _WRAPPERS = 'XGBClassifier', 'XGBRegressor', 'XGBRFClassifier', 'XGBRFRegressor'
 
-def _network_from(net, told) -> nn.Module:
-    if told is None: return net
-    scaled = [Affine(*pair) for pair in told['scaled']]
+def _network_from(net, asked) -> nn.Module:
+    if asked is None: return net
+    scaled = [Affine(*pair) for pair in asked['scaled']]
     scaled = nn.Sequential(*scaled) if len(scaled) > 1 else scaled[0] if scaled else None
-    return TensorModel(net, told['kind'], told['threshold'], scaled, told['output'])
+    return TensorModel(net, asked['kind'], asked['threshold'], scaled, asked['output'])
 
-def _predictor_of_decision(known:Any, told:dict) -> Any: # A `Predictor`
+def _predictor_of_decision(known:Any, asked:dict) -> Any: # A `Predictor`
     "A model of which the numbers are taken that decided as its `predict` did; raises `ValueError` for one without."
     asks = {kind: ask for ask,kind in (*known.instead, (known.ask, known.kind))}
-    if told['kind'] not in asks: raise ValueError(f'model must answer with {told["kind"]}, got one of {tuple(asks)}')
-    return replace(known, ask=asks[told['kind']], kind=told['kind'], threshold=told['threshold'], over=told['over'])
+    if asked['kind'] not in asks: raise ValueError(f'model must answer with {asked["kind"]}, got one of {tuple(asks)}')
+    return replace(known, ask=asks[asked['kind']], kind=asked['kind'], threshold=asked['threshold'], over=asked['over'])
 
-def _load_model(path:Path, told, domain:Domain, trusted=(), read:Callable=load_fitted) -> Any:
+def _load_model(path:Path, asked, domain:Domain, trusted=(), read:Callable=load_fitted) -> Any:
     "The model of a file, as it was asked; raises `ValueError` for another file."
-    if path.suffix == '.safetensors': return _network_from(load_model(path), told)
-    if told.get('wrapper') in _WRAPPERS:
+    if path.suffix == '.safetensors': return _network_from(load_model(path), asked)
+    if asked.get('wrapper') in _WRAPPERS:
         read(path) # it has to survive that
-        source = getattr(import_module('xgboost'), told['wrapper'])(enable_categorical=told['categories'])
+        source = getattr(import_module('xgboost'), asked['wrapper'])(enable_categorical=asked['categories'])
         source.load_model(str(path))
     else: source = read(path, trusted)
-    if told.get('both') and told['kind'] == 'proba':
+    if asked.get('both') and asked['kind'] == 'proba':
         known:Any = recognised(source)
         source = replace(known, ask=partial(_both, known.ask))
     if domain.write is None: return source
-    if not told.get('own'): return predictor(source, domain, told['kind'], told['threshold'], told['names'])
-    return predictor(_predictor_of_decision(recognised(source), told), domain, names=told['names'])
+    if not asked.get('own'): return predictor(source, domain, asked['kind'], asked['threshold'], asked['names'])
+    return predictor(_predictor_of_decision(recognised(source), asked), domain, names=asked['names'])
 
 # %% ../../nbs/scale/02_keep.ipynb #k20
 _ASKED_ROWS = 64 # Rows by whose logits a model is known
@@ -209,19 +209,19 @@ def _logits_of(cf, x:Tensor) -> Tensor: # Encoded rows -> `(n, k)`
 def _write_own_model(cf, folder:Path, x:Tensor) -> dict: # file, asked; why there is none
     "Write the model where it can be, and say how it is asked."
     model = _own_model(cf)
-    told = _fitted_told(model) if isinstance(model, FrameModel) else _network_told(model)
-    if not told: return dict(file=None, why=f'{type(model).__name__} has no format that can be read without running code')
-    path = folder/told['file']
+    record = _fitted_to_record(model) if isinstance(model, FrameModel) else _network_to_record(model)
+    if not record: return dict(file=None, why=f'{type(model).__name__} has no format that can be read without running code')
+    path = folder/record['file']
     try:
-        told['write'](path)
-        loaded = _load_model(path, told['asked'], cf.domain, read=read_model_file)
-        again = type(cf)(loaded, cf.domain, cf.settings, classes=cf.classes or None)
-        same = _logits_of(again, x).equal(_logits_of(cf, x))
+        record['write'](path)
+        loaded = _load_model(path, record['asked'], cf.domain, read=read_model_file)
+        other = type(cf)(loaded, cf.domain, cf.settings, classes=cf.classes or None)
+        same = _logits_of(other, x).equal(_logits_of(cf, x))
     except (OSError, MemoryError): raise # of the place, not of the model
     except Exception as e: # every library has errors of its own
         return dict(file=None, why=f'{type(e).__name__}: {e}'.splitlines()[0][:300])
-    if same: return dict(file=told['file'], asked=told['asked'])
-    return dict(file=None, why=f'{told["file"]} gives other numbers than the model')
+    if same: return dict(file=record['file'], asked=record['asked'])
+    return dict(file=None, why=f'{record["file"]} gives other numbers than the model')
 
 # %% ../../nbs/scale/02_keep.ipynb #k22
 _FEWEST,_MOST,_ALIKE = 10, 16, 1e-6 # Rows of a group; groups of a class; numbers that are nearer are one
@@ -317,11 +317,11 @@ def _read_folder(folder:Path) -> tuple: # What is said, function (known) -> valu
 
 def _manifest_of(folder:Path) -> dict: return _read_folder(folder)[0] # model (file, why), rows, digests, versions
 
-def _model_file(folder:Path, told:dict) -> Path:
+def _model_file(folder:Path, record:dict) -> Path:
     "The file of the model; raises `ValueError` where it is missing or damaged."
-    path = folder/Path(told['file']).name
+    path = folder/Path(record['file']).name
     if not path.is_file(): raise ValueError(f'folder must have all of its files, got {str(folder)!r} without {path.name}')
-    if _sha256(path) == told['sha256']: return path
+    if _sha256(path) == record['sha256']: return path
     raise ValueError(f'folder must have undamaged files, got {str(path)!r}, which is not as it was written')
 
 def _check_place(folder:Path):
@@ -349,7 +349,7 @@ def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its t
         with tempfile.TemporaryDirectory(prefix='.new-', dir=folder) as room:
             model = _write_own_model(cf, Path(room), learnt['x'][:_ASKED_ROWS])
             values['asked'],made = model.pop('asked', None), Path(room)/(model['file'] or '')
-            if model['file']: model |= dict(sha256=(told := _sha256(made)), file=f'{made.stem}-{told[:12]}{made.suffix}')
+            if model['file']: model |= dict(sha256=(digest := _sha256(made)), file=f'{made.stem}-{digest[:12]}{made.suffix}')
             about = dict(explainer=type(cf).__name__, rows=bool(rows), model=model, digests=fingerprints_of(cf),
                          versions=versions_of(torch, np, pd))
             write_values(Path(room)/_FILE, ('an explainer', _FORM), values, _KNOWN | mine, **about)
@@ -396,8 +396,8 @@ def load_explainer(cls, folder:str|Path, model=None, trusted=()): # Types that a
     folder = Path(folder)
     about,values = _read_folder(folder)
     try:
-        told = values(_KNOWN | {cls.Settings.__name__: cls.Settings})
-        domain,settings,wanted,classes,learnt,asked = (told[k] for k in ('domain', 'settings', 'wanted', 'classes', 'learnt', 'asked'))
+        loaded = values(_KNOWN | {cls.Settings.__name__: cls.Settings})
+        domain,settings,wanted,classes,learnt,asked = (loaded[k] for k in ('domain', 'settings', 'wanted', 'classes', 'learnt', 'asked'))
         domain = _load_domain(domain)
     except Exception as e: # of a file that nobody damaged: of another explainer
         raise ValueError(f'folder must hold an explainer, got {str(folder)!r} ({type(e).__name__}: {e})') from None

@@ -70,9 +70,9 @@ def _no_number(name): raise ValueError(f'it must hold numbers, got {name}')
 
 def _read(raw:bytes, form) -> Any:
     "A request as its form has it; raises `ValueError` that names the field."
-    try: told = json.loads(raw, object_pairs_hook=once, parse_constant=_no_number)
+    try: value = json.loads(raw, object_pairs_hook=once, parse_constant=_no_number)
     except (ValueError, RecursionError) as e: raise ValueError(f'the request must be strict JSON, got: {e}'[:300]) from None
-    try: return form.model_validate(told)
+    try: return form.model_validate(value)
     except ValueError as e: wrong = getattr(e, 'errors')()[0] # of pydantic, the first one
     field = ''.join(f'[{p}]' if isinstance(p, int) else f'.{p}' for p in wrong['loc']).lstrip('.') or 'the request'
     if wrong['type'] == 'extra_forbidden':
@@ -131,11 +131,11 @@ _SEARCH = .8  # Share of the time that the search has where letters are made of 
 
 def _explained(cf, q, until:float, share:float=1.) -> Any: # Answers
     "Answer a question as `explain` does."
-    told,names = q.model_dump(exclude_none=True, exclude={'rows', 'seconds', 'format', 'language'}), _names_of(cf)
-    for k in {'immutable', 'increase_only', 'decrease_only'} & {*told}: told[k] = [names.get(c, c) for c in told[k]]
-    if 'bounds' in told: told['bounds'] = {names.get(c, c): ends for c,ends in told['bounds'].items()}
-    if (seed := told.pop('seed', None)) is not None: cf = cf.under(seed=seed)
-    return cf.explain(_request_frame(cf, q.rows), limit=max(_LEAST, share*(until - time.time())), **told)
+    asked,names = q.model_dump(exclude_none=True, exclude={'rows', 'seconds', 'format', 'language'}), _names_of(cf)
+    for k in {'immutable', 'increase_only', 'decrease_only'} & {*asked}: asked[k] = [names.get(c, c) for c in asked[k]]
+    if 'bounds' in asked: asked['bounds'] = {names.get(c, c): ends for c,ends in asked['bounds'].items()}
+    if (seed := asked.pop('seed', None)) is not None: cf = cf.under(seed=seed)
+    return cf.explain(_request_frame(cf, q.rows), limit=max(_LEAST, share*(until - time.time())), **asked)
 
 def _in_time(all, make:Callable, until:float) -> list: return [make(one) if time.time() < until else None for one in all]
 
@@ -225,8 +225,8 @@ def service(
     if usual: cf = with_usual_steps(cf)
     steps = ', '.join(f'{name} {value_text(step)}' for name,step in cf.coarse.items())
     about = f'Changed numbers are told in steps: {steps}; finer where no step has what was asked for.' if steps else ''
-    async def allowed(told=Depends(HTTPBearer(auto_error=False))):
-        if token and not hmac.compare_digest(told.credentials.encode() if told else b'', token.encode()):
+    async def allowed(sent=Depends(HTTPBearer(auto_error=False))):
+        if token and not hmac.compare_digest(sent.credentials.encode() if sent else b'', token.encode()):
             raise HTTPException(401, 'the request must carry the token: Authorization: Bearer …')
     app = FastAPI(title='gradual_cf', version=gradual_cf.__version__, description=about, openapi_url=None)
     one,locked = ThreadPoolExecutor(1), [Depends(allowed)]
@@ -315,12 +315,12 @@ async def _ending(app):
     yield
     os._exit(0) # a search that nobody waits for holds nothing up
 
-def _in_process(*told, **how) -> Any:
+def _in_process(*given, **how) -> Any:
     "The application in a process of its own, which has one thread for numbers and ends with its parent."
     parent:Any = multiprocessing.parent_process()
     threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
     torch.set_num_threads(1)
-    app = service(*told, stuck=partial(os._exit, 1), **how)
+    app = service(*given, stuck=partial(os._exit, 1), **how)
     app.router.lifespan_context = _ending
     return app
 
@@ -366,9 +366,9 @@ _ASKS = 'target', 'seconds'
 
 def _predicted(cf, model_input, params:dict|None=None) -> pd.DataFrame: # One line a row
     "Answers as a frame, with `cf_changed`; raises `ValueError` for what `explain` does not take."
-    told = params or {}
-    if other := [k for k in told if k not in _ASKS]: raise ValueError(f'params must be among {list(_ASKS)}, got {other}')
-    target,seconds = (told.get(k) for k in _ASKS)
+    given = params or {}
+    if other := [k for k in given if k not in _ASKS]: raise ValueError(f'params must be among {list(_ASKS)}, got {other}')
+    target,seconds = (given.get(k) for k in _ASKS)
     if target is not None: target = cf.goal.parse(str(target), cf.classes)
     cfs = cf.explain(_request_frame(cf, model_input), target, limit=_LEAST if seconds == 0 else seconds)
     names = [json_value(c.name) for c in cf.domain.features]
@@ -443,8 +443,8 @@ def log_explainer(
     first = cf.domain.decode(cf.x_train[:1], None, False)
     named = target is not None # as `_predicted` reads it
     read = cf.goal.read(target, cf.z_train[:1], cf.classes) if cf.numbers or named else [] # `ValueError` for another one
-    told = cf.goal.to_url(read[0]) if cf.numbers else str(target) if named else None
-    signature = _signature_of(first, _predicted(cf, first, dict(target=told)), told)
+    wanted = cf.goal.to_url(read[0]) if cf.numbers else str(target) if named else None
+    signature = _signature_of(first, _predicted(cf, first, dict(target=wanted)), wanted)
     if input_example is None and rows: input_example = first
     with TemporaryDirectory() as room, warnings.catch_warnings():
         warnings.filterwarnings('ignore', 'the folder holds no model') # which is an error here

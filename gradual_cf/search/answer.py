@@ -81,13 +81,13 @@ def _searched_until(cf, q:Question, effort:Effort) -> tuple:
     return xp, begun
 
 # %% ../../nbs/search/24_answer.ipynb #c63
-_KEPT_CROWDS = 64 # Targets whose real rows are remembered
+_KEPT_TARGETS = 64 # Targets whose real rows are remembered
 
 def _held_out_rows(cf, label:Tensor): # A class `()`, or an interval `(2,)`
     "Rows of a target that no search sees, remembered; None where there are too few."
     key = str(label.tolist())
     if key not in cf.crowds:
-        if len(cf.crowds) >= _KEPT_CROWDS: cf.crowds.clear()
+        if len(cf.crowds) >= _KEPT_TARGETS: cf.crowds.clear()
         kept = held_back(len(cf.x_train)).to(cf.x_train.device)
         cf.crowds[key] = crowd(cf.x_train[kept & in_target(cf.z_train, label)])
     return cf.crowds[key]
@@ -134,7 +134,7 @@ def insert_unread(cfs:Counterfactuals, aside:tuple|None) -> Counterfactuals: # W
     empty = {name: _emptied(getattr(out, name), gone, nothing) for name,nothing in (_NOTHING | dict(bound=np.nan)).items()}
     enc = cast(Encoded, out.enc)
     enc = enc._replace(x=empty['x'], frozen=_emptied(enc.frozen, gone, True))
-    proof = [NOT_READ + words if words else told for words,told in zip(why, out.proof or ['']*len(why))]
+    proof = [NOT_READ + words if words else proof_text for words,proof_text in zip(why, out.proof or ['']*len(why))]
     raw = _insert_rows(rows, cfs.raw, there) if there.any() else rows.copy()
     return replace(out, **empty, enc=enc, proof=proof, target=cfs.goal.to_labels(aims, cfs.classes), data=rows, raw=raw)
 
@@ -169,18 +169,18 @@ def _answered_by_kind(cf, q:Question, effort:Effort, wanted:ProofRequest=ProofRe
     raise ValueError('calls and rows must be left out where something is to be proven or the time is limited, '
                      f'got {tuple(wanted)}')
 
-def _asked_otherwise(cf, how:str, i:np.ndarray, again:Callable, effort:Effort, wanted:ProofRequest): # None where it is no other
-    "Some rows asked `again`, of the domain that other answers need."
+def _answer_on_domain(cf, how:str, i:np.ndarray, ask_on:Callable, effort:Effort, wanted:ProofRequest): # None where it is no other
+    "Some rows asked `ask_on`, of the domain that other answers need."
     suited = cf.domain.suit(None, how) if cf.domain.suit else None
     if suited is None or wanted.seconds is not None and wanted.seconds <= 0: return None
     other = copy(cf)
     other.domain = suited
-    return replace(other.answer(again(other).take(i), effort, wanted), domain=cf.domain, explainer=cf)
+    return replace(other.answer(ask_on(other).take(i), effort, wanted), domain=cf.domain, explainer=cf)
 
-def _mended(cf, again:Callable, cfs:Counterfactuals, effort:Effort, wanted:ProofRequest) -> Counterfactuals:
+def _mended(cf, ask_on:Callable, cfs:Counterfactuals, effort:Effort, wanted:ProofRequest) -> Counterfactuals:
     "The same answers; rows without one may go against directions told, and what broke a sum or a product keeps it, if it can."
     i = np.flatnonzero(~cfs.decided[:, 1])
-    new = _asked_otherwise(cf, 'last', i, again, effort, wanted) if len(i) else None
+    new = _answer_on_domain(cf, 'last', i, ask_on, effort, wanted) if len(i) else None
     if new is not None and len(there := np.flatnonzero(new.decided[:, 1])):
         at,new = torch.from_numpy(i[there]), new[there]
         limits = {name: torch.index_put(getattr(cfs.enc, name), (at,), getattr(new.enc, name)) for name in ('frozen', 'low', 'high')}
@@ -188,7 +188,7 @@ def _mended(cf, again:Callable, cfs:Counterfactuals, effort:Effort, wanted:Proof
     if cf.domain.contradicts is None or wanted.optimal or wanted.robust: return cfs
     broken = cf.domain.contradicts(cfs.data, cfs.raw)
     i = np.flatnonzero(cfs.decided[:, 1] & (broken > 0))
-    if not len(i) or (new := _asked_otherwise(cf, 'keep', i, again, effort, wanted)) is None: return cfs
+    if not len(i) or (new := _answer_on_domain(cf, 'keep', i, ask_on, effort, wanted)) is None: return cfs
     there = np.flatnonzero(new.decided[:, 1] & (cf.domain.contradicts(new.data, new.raw) < broken[i]))
     return _with_answers(cfs, i[there], new[there]) if len(there) else cfs
 
@@ -418,10 +418,10 @@ class Explainer(_FittedModel, metaclass=_Listed):
             if 'models' in hold: answers = until_confirmed(self, question, hold['models'], effort)
             elif limited: answers = _answered_by_kind(self, question, effort, wanted)
             else:
-                again,begun = partial(readable_question, data=rows, target=target, max_changes=max_changes, **rules), time.perf_counter()
+                ask_on,begun = partial(readable_question, data=rows, target=target, max_changes=max_changes, **rules), time.perf_counter()
                 answers = self.answer(question, effort, wanted)
                 left = None if wanted.seconds is None else wanted.seconds - time.perf_counter() + begun
-                answers = _mended(self, again, answers, effort, wanted._replace(seconds=left))
+                answers = _mended(self, ask_on, answers, effort, wanted._replace(seconds=left))
         return insert_unread(replace(answers, calls=own.calls, rows=own.rows), question.aside)
 
     def answer(self,
@@ -445,8 +445,8 @@ class Explainer(_FittedModel, metaclass=_Listed):
         Counterfactuals
         """
         found = _answered_by_kind(self, question, effort, wanted)
-        if wanted.robust is not None or (again := self.denied(question, found)) is None: return found
-        i,other,asked = again # is denied: others, in the places of these
+        if wanted.robust is not None or (refused := self.denied(question, found)) is None: return found
+        i,other,asked = refused # is denied: others, in the places of these
         return _with_answers(found, i, replace(_answered_by_kind(other, asked, effort), explainer=self))
 
     def find(self,
@@ -582,14 +582,14 @@ class Explainer(_FittedModel, metaclass=_Listed):
 def _encoded_answers(cf, given, raw) -> Tensor: # Raw rows and answers, as many -> `(n, *s)`
     "Answers encoded; a category may hold what is none of its levels."
     columns = [(g, c) for g,c in enumerate(cf.domain.features) if c.kind == 'category']
-    strange = [(g, c, no) for g,c in columns if (no := c.unknown(raw)).any()]
-    if not strange: return cf.encode(raw).x
+    unknown = [(g, c, no) for g,c in columns if (no := c.unknown(raw)).any()]
+    if not unknown: return cf.encode(raw).x
     known = raw.copy()
-    for _,c,no in strange:
+    for _,c,no in unknown:
         some = list(c.sources)
         known[some] = _insert_rows(given[some], raw.loc[~no, some], ~no)
     x = cf.encode(cf.domain.rows(known)).x.clone()
-    for g,c,no in strange:
+    for g,c,no in unknown:
         i,at = (torch.from_numpy(no).to(x.device).nonzero(), (cf.groups(x) == g).nonzero()[:, 0])
         x[i, at] = torch.from_numpy(c.loose(raw[no])).to(x)
     return x

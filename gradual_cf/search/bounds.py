@@ -68,7 +68,7 @@ class TreeBound:
         self.fixed = np.tile(words.full, (len(need), 1, 1)) # what columns that stay leave
         for g in self.asks: self.fixed[~free[:, g]] &= self.own[g][~free[:, g]]
         self.asks = [g for g in self.asks if free[:, g].any()]
-        self.strange = self._strange()
+        self.off_grid = self._off_grid()
         self.trees = np.arange(len(words.value))
         self.width = words.full.size
         self.any:dict = {} # (category, set) -> leaves
@@ -80,7 +80,7 @@ class TreeBound:
         self.numbers = self.lines.read(q.rows.x)
         self.width = self.trees.size*self.leaves + len(place)
 
-    def _strange(self) -> np.ndarray: # bool `(n, g)`
+    def _off_grid(self) -> np.ndarray: # bool `(n, g)`
         "Whether a row's own value is no legal one with the same leaves."
         r = self.q.rows
         out = np.ones(r.own.shape, bool)
@@ -112,7 +112,7 @@ class TreeBound:
             one = np.flatnonzero(low == high) # a leaf may be met on both sides of a cell and not in it
             out[one] = self.words.cell[g][low[one]]
             out[first[:, g] > last[:, g]] = 0
-        odd = np.flatnonzero(self.strange[b.row, g] & b.stays[:, g])
+        odd = np.flatnonzero(self.off_grid[b.row, g] & b.stays[:, g])
         if len(odd): out[odd] |= self.own[g][b.row[odd]]
         if not self.q.grid.named[g]: # a range that holds the row's own value alone has no legal one
             alone = np.flatnonzero(b.stays[:, g] & (first[:, g] > last[:, g]))
@@ -122,7 +122,7 @@ class TreeBound:
     def at(self, b:Boxes, g:int) -> np.ndarray: # `(b, t, w)`
         "The leaves that the corners of boxes leave in one column."
         out = self.words.cell[g][self.cells(g, b.corner[:, g])]
-        odd = np.flatnonzero(self.strange[b.row, g] & b.stays[:, g])
+        odd = np.flatnonzero(self.off_grid[b.row, g] & b.stays[:, g])
         if len(odd): out[odd] = self.own[g][b.row[odd]]
         return out
 
@@ -155,11 +155,11 @@ class TreeBound:
         up,down = np.minimum(high[:, l.number], l.high), np.maximum(low[:, l.number], l.low)
         return l.slope*np.where(l.slope > 0, up, np.where(l.slope < 0, down, 0.))
 
-    def best(self, words:np.ndarray, within:Any=None) -> tuple: # `(b, t, w)`, `ranges` -> `(b, t)` each
+    def best(self, words:np.ndarray, limits:Any=None) -> tuple: # `(b, t, w)`, `ranges` -> `(b, t)` each
         "The best leaf of each tree, and what it adds."
         top = _lowest(words)
-        if within is None: return top, self.words.value[self.trees, top]
-        low,high,gone = within
+        if limits is None: return top, self.words.value[self.trees, top]
+        low,high,gone = limits
         v = np.tile(self.words.value[:, :self.leaves].ravel(), (len(low), 1))
         line = self.lines.start[self.first] + np.add.reduceat(self.parts(low, high), self.first, 1)
         none = np.logical_or.reduceat(gone[:, self.lines.number], self.first, 1)
@@ -169,10 +169,10 @@ class TreeBound:
         top = v.argmax(2)
         return top, np.take_along_axis(v, top[:, :, None], 2)[:, :, 0]
 
-    def leant(self, b:Boxes, open_, top, within, point) -> np.ndarray: # `(b, asks)`
+    def leant(self, b:Boxes, open_, top, limits, point) -> np.ndarray: # `(b, asks)`
         "What the lines of best leaves gain in each column; if none does, 1 for what may be cut."
         l = self.lines
-        with np.errstate(invalid='ignore'): far = self.parts(*within[:2]) - self.parts(*point[:2])
+        with np.errstate(invalid='ignore'): far = self.parts(*limits[:2]) - self.parts(*point[:2])
         far = np.where((top[:, l.tree] == l.leaf) & np.isfinite(far), far, 0.)
         gain = np.maximum(far @ (l.group[l.number][:, None] == np.array(self.asks)), 0.)*open_[:, self.asks]
         return np.where(gain.max(1, keepdims=True, initial=0.) > 0, gain, wide_columns(self.q, b)[:, self.asks])
@@ -189,8 +189,8 @@ class TreeBound:
         for g in self.asks:
             i = np.flatnonzero(open_[:, g])
             if len(i): words[i] &= self.met(b.take(i), first[i], last[i], g)
-        within = None if self.lines is None else self.ranges(b, first, last)
-        top,best = self.best(words, within)
+        limits = None if self.lines is None else self.ranges(b, first, last)
+        top,best = self.best(words, limits)
         ends = None if self.sums is None else self.sums.ends(b, open_, (first, last))
         near,far = (self.beside(ends, k) for k in (0, 1)) # what sums add at corners, and at most
         most,here,slack = self.spare(b.row, best, far), np.full(n, -np.inf), np.full(n, self.slack)
@@ -198,8 +198,8 @@ class TreeBound:
         i = np.flatnonzero(seen.most >= 0)
         if not len(i): return seen
         some,point = b.take(i), None
-        if within is not None: within,point = [v[i] for v in within], self.corners_alone(some)
-        leaves,column,upper = self.corners(some, open_[i], rest[i], first[i], last[i], top[i], best[i], (within, point))
+        if limits is not None: limits,point = [v[i] for v in limits], self.corners_alone(some)
+        leaves,column,upper = self.corners(some, open_[i], rest[i], first[i], last[i], top[i], best[i], (limits, point))
         near,far = (v if ends is None else v[i] for v in (near, far))
         seen.here[i],seen.column[i],seen.upper[i] = self.spare(b.row[i], leaves, near), column, upper
         if self.nodes.e.link.calibrated: slack[i] = (seen.here[i] - self.spare(b.row[i], leaves, near, -1.))/2
@@ -230,15 +230,15 @@ class TreeBound:
         "What the leaves of corners add, and where the best leaves of most trees leave them."
         words,inside = rest.copy(), []
         for g in self.asks:
-            i,within = np.flatnonzero(open_[:, g]), np.ones(top.shape, bool) # whether the corner leaves the best leaf
+            i,stays = np.flatnonzero(open_[:, g]), np.ones(top.shape, bool) # whether the corner leaves the best leaf
             if len(i):
                 leaves = self.at(b.take(i), g)
                 words[i] &= leaves
-                within[i] = _has(leaves, top[i])
-            inside.append(within)
+                stays[i] = _has(leaves, top[i])
+            inside.append(stays)
         here = self.best(words, lines[1])[1]
         gain,weight = best - here, np.zeros((len(b.row), len(self.asks)))
-        for j,within in enumerate(inside): weight[:, j] = np.where(within, 0., gain).sum(1)
+        for j,stays in enumerate(inside): weight[:, j] = np.where(stays, 0., gain).sum(1)
         if lines[0] is not None: weight += self.leant(b, open_, top, *lines)
         some = np.flatnonzero(weight.max(1, initial=0.) > 0) if len(self.asks) else np.zeros(0, int)
         column,upper = np.full(len(b.row), -1), np.zeros(len(b.row), np.int64)
@@ -297,7 +297,7 @@ class TreeBound:
                     break
                 if b.low[i, g] >= b.high[i, g]: continue
                 cells = self.cells(g, np.array([b.low[i, g], b.high[i, g]]))
-                odd = self.strange[b.row[i], g] and b.stays[i, g]
+                odd = self.off_grid[b.row[i], g] and b.stays[i, g]
                 if cells[0] == cells[1] and not odd: continue
                 own = self.q.rows.own[b.row[i], g]
                 at = self.nodes.edges[g][cells[0]] if cells[0] < cells[1] else own
@@ -608,8 +608,8 @@ class LayerBound:
         n = len(b.row)
         rows = np.arange(n)
         wide = wide_columns(q, b)
-        within = np.minimum(gain, np.where(np.isfinite(rate), rate, 0)*v.left[:, None])
-        hope = np.where(wide, np.maximum(within, room) + 1e-12*(1 + v.costs), -1.)
+        reach = np.minimum(gain, np.where(np.isfinite(rate), rate, 0)*v.left[:, None])
+        hope = np.where(wide, np.maximum(reach, room) + 1e-12*(1 + v.costs), -1.)
         column = np.where(wide.any(1), hope.argmax(1), -1)
         upper = np.zeros(n, np.int64)
         g = np.maximum(column, 0)

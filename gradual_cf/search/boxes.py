@@ -406,7 +406,7 @@ def open_columns(q:BoxQuestion, b:Boxes) -> np.ndarray: # bool `(b, g)`
     "Columns that may have another value than the row's own."
     return ~b.stays | wide_columns(q, b)
 
-def _within_budget(q:BoxQuestion, b:Boxes, budget:np.ndarray) -> Boxes: # What may be spent, `(b,)`
+def _limit_to_budget(q:BoxQuestion, b:Boxes, budget:np.ndarray) -> Boxes: # What may be spent, `(b,)`
     "The same boxes without what costs more; boxes that nothing is left of are dropped."
     changed = (~b.stays).sum(1)
     left = (budget - b.cost.sum(1))[:, None] + b.cost - q.price.toll # for a column's way
@@ -501,8 +501,8 @@ def every_change_costs(q:BoxQuestion) -> bool:
     number = ~q.grid.named
     number[list(q.price.tables)] = False
     level = {g: (at - q.grid.low[g])//2 if g in q.price.tables else at for g,at in enumerate(q.rows.own.T)}
-    told = [(v, np.arange(v.shape[1]) == level[g][:, None]) for g,v in (q.price.levels | q.price.tables).items()]
-    return bool((q.price.up[number] > 0).all() and (q.price.down[number] > 0).all() and all((own | (v > 0)).all() for v,own in told))
+    priced = [(v, np.arange(v.shape[1]) == level[g][:, None]) for g,v in (q.price.levels | q.price.tables).items()]
+    return bool((q.price.up[number] > 0).all() and (q.price.down[number] > 0).all() and all((own | (v > 0)).all() for v,own in priced))
 
 def _order(own:np.ndarray, at:np.ndarray, other:np.ndarray) -> tuple: # Positions `(b, g)` each -> 1 for before, -1 for after
     "Which of two answers of one cost is the first: by how many columns change, by which, by their values."
@@ -619,7 +619,7 @@ class BoxSearch:
     def look(self, b:Boxes):
         "Look at boxes: drop, answer, or cut."
         q = self.q
-        b = _within_budget(q, b, self.reach()[b.row])
+        b = _limit_to_budget(q, b, self.reach()[b.row])
         if not len(b.row): return
         n,least = len(b.row), b.least
         some,arrives,sure,worst = np.ones(n, bool), np.ones(n, bool), np.ones(n, bool), np.full(n, np.inf)

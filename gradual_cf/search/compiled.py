@@ -163,8 +163,8 @@ class _Engine:
         words,at = _set_words(t.sets)
         kinds = np.int32, np.int32, np.int32, np.int32, np.int32, np.int32, np.uint8, float, np.int32, np.uint64
         cut = np.where(t.listed < 0, t.bound, at[t.listed])
-        told = sum_, t.root, t.feature, cut, t.left, t.right, t.missing, t.value, self.words, words
-        arrays = [np.ascontiguousarray(v, kind) for v,kind in zip(told, kinds)]
+        fields = sum_, t.root, t.feature, cut, t.left, t.right, t.missing, t.value, self.words, words
+        arrays = [np.ascontiguousarray(v, kind) for v,kind in zip(fields, kinds)]
         return self.lib.trees_new(len(self.words), len(t.root), len(parts), len(t.feature), *map(_address, arrays), len(words))
 
     def __reduce__(self): return type(None), () # a copy, or another process, makes its own
@@ -292,8 +292,8 @@ def _by_engine(e:_Engine, q:BoxQuestion, aims:list, asked:Callable, effort:Effor
     a,(best,first) = _arrays_of(e, q), _begun_with(q, asked, start)
     need = np.stack([np.broadcast_to(need, (n,)) - r.slack for r,_,need,_ in aims], 1)
     kinds = np.uint8, np.uint8, np.int32, np.int32, float, np.int32, float
-    told = a.open, a.shift, a.cells, a.own, a.cost, a.near, need
-    arrays = [np.ascontiguousarray(v, kind) for v,kind in zip(told, kinds)]
+    fields = a.open, a.shift, a.cells, a.own, a.cost, a.near, need
+    arrays = [np.ascontiguousarray(v, kind) for v,kind in zip(fields, kinds)]
     columns = int(a.open.sum(1).max(initial=0))
     few = FEW_COLUMNS if columns*(columns - 1)/2 <= _PAIRS else 0
     ties = not effort.gap and every_change_costs(q)
@@ -325,5 +325,5 @@ def _by_engine(e:_Engine, q:BoxQuestion, aims:list, asked:Callable, effort:Effor
     cost = np.where(some, cost_at(q.grid, rows, price, np.arange(n), best).sum(1), np.inf)
     far = np.mod(np.where(some, cost, 0.), price.toll or np.inf)*effort.gap/(1 + effort.gap)
     left[refused] = 0.
-    again = ~a.plain | np.isin(np.arange(n), refused) | (not search)
-    return SearchResult(best, cost, np.minimum(left, cost - far), boxes, spent), again & (not stopped), stopped
+    undecided = ~a.plain | np.isin(np.arange(n), refused) | (not search)
+    return SearchResult(best, cost, np.minimum(left, cost - far), boxes, spent), undecided & (not stopped), stopped

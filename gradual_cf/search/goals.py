@@ -108,7 +108,7 @@ class Logits(NamedTuple):
     gaps:Tensor # Percentiles 0..100 of the gap of all rows of a class to its mean, `(k, 101)`
     sample:list # The sampled logits of each class, for box plots, `(≤N, k)` each
 
-    def within(self, target:Tensor, quantile:float) -> Tensor: # Classes `(n,)`, in [0, 1] -> largest gap inside, `(n,)`
+    def largest_gap(self, target:Tensor, quantile:float) -> Tensor: # Classes `(n,)`, in [0, 1] -> largest gap inside, `(n,)`
         "The gap that a share `quantile` of the target's training rows stays within."
         gap = self.gaps[target, round(100*quantile)]
         return gap + _LEEWAY*(gap + self.mu[target].abs().amax(1))
@@ -323,7 +323,7 @@ def mix(
     return _Mix(**terms)
 
 # %% ../../nbs/02_goals.ipynb #c80
-def _undecided(s): return goal_of(s.target.label).lacks(s) # Of log-probability, or of the way to an interval
+def _undecided(s): return goal_of(s.target.label).violation(s) # Of log-probability, or of the way to an interval
 
 _EXACT = 1 - 1e-6 # Room for the rounding of a logarithm
 
@@ -388,10 +388,10 @@ def shortfall(
     Tensor
         `(n,)`, positive by what is missing; at most 0 where the row has arrived
     """
-    lacks = [v.nan_to_num(torch.inf, torch.inf, -torch.inf) # infinite where the model answered NaN
+    each = [v.nan_to_num(torch.inf, torch.inf, -torch.inf) # infinite where the model answered NaN
              for v in (_undecided(s), *(d.missing(s) for d in s.target.demands))]
-    if len(lacks) == 1: return lacks[0]
-    lack = torch.stack(lacks)
+    if len(each) == 1: return each[0]
+    lack = torch.stack(each)
     missing = lack.clamp_min(0).sum(0)
     return torch.where(missing > 0, missing, lack.amax(0))
 

@@ -46,9 +46,9 @@ def _counts_words(step):
     kind = type(step).__name__
     if kind not in ('TfidfVectorizer', 'CountVectorizer'): raise Unreadable(f'{kind} is no vectorizer of words that is read')
     more = dict(ngram_range=(1, 1), analyzer='word', binary=False) # what is read
-    told = {name: getattr(step, name) for name,v in more.items() if getattr(step, name) != v}
-    if getattr(step, 'sublinear_tf', False): told['sublinear_tf'] = True
-    if told: raise Unreadable(f'{kind} has {", ".join(f"{k}={v!r}" for k,v in told.items())}')
+    changed = {name: getattr(step, name) for name,v in more.items() if getattr(step, name) != v}
+    if getattr(step, 'sublinear_tf', False): changed['sublinear_tf'] = True
+    if changed: raise Unreadable(f'{kind} has {", ".join(f"{k}={v!r}" for k,v in changed.items())}')
 
 def _normed(step) -> bool:
     "Whether a Tf-idf step divides by the Euclidean norm; raises `Unreadable` for another norm."
@@ -94,9 +94,9 @@ def weights_of(model:FrameModel, texts:Sequence, z) -> tuple: # What it said, `(
     if p.over or p.source is None: return None, 'a function is asked, not read' if p.source is None else 'its predict decides otherwise'
     try: found = _weights_of(p.source)
     except (Unreadable, AttributeError) as e: return None, str(e)
-    shift,said = float(np.log(p.threshold/(1 - p.threshold))), np.asarray(z[:, 1] - z[:, 0])
-    ours,near = np.array([found.lead(t) for t in texts]) - shift, np.abs(said) < _FAR
-    if not np.allclose(ours[near], said[near], rtol=_SAME, atol=_SAME): return None, 'its weights do not say what it says'
+    shift,leads = float(np.log(p.threshold/(1 - p.threshold))), np.asarray(z[:, 1] - z[:, 0])
+    ours,near = np.array([found.lead(t) for t in texts]) - shift, np.abs(leads) < _FAR
+    if not np.allclose(ours[near], leads[near], rtol=_SAME, atol=_SAME): return None, 'its weights do not say what it says'
     return found._replace(b=found.b - shift), ''
 
 # %% ../../nbs/search/18_in_words.ipynb #iw6
@@ -150,7 +150,7 @@ class _Variants:
         "By how much variants are decided for the target, in log-odds; above 0 for answers."
         texts = [rewrite_words(self.text, self.spans, e) for e in edits]
         new = [t for t in dict.fromkeys(texts) if t not in self.known][:self.left()]
-        if new: self.known |= zip(new, _said(self.cf, new, self.target))
+        if new: self.known |= zip(new, _leads_of_texts(self.cf, new, self.target))
         out = []
         for e,t in zip(edits, texts):
             if t not in self.known: break # what follows was not asked
@@ -160,7 +160,7 @@ class _Variants:
             out.append(lead)
         return np.array(out)
 
-def _said(cf, texts:list, target:Tensor) -> list: # (lead, whether it arrived) of each
+def _leads_of_texts(cf, texts:list, target:Tensor) -> list: # (lead, whether it arrived) of each
     "What a model says of texts, about one target."
     z = cf.model.read(texts) if hasattr(cf.model, 'read') else predict(cf.model, cf.encode(texts).x)
     label = target.expand(len(z))

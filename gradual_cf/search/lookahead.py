@@ -70,8 +70,8 @@ def _distinct(score:Tensor, sets:Tensor, b:int) -> Tensor: # Positions of the be
     size = s.sum(2)
     common = s @ s.transpose(1, 2)
     same = (common == size[:, :, None]) & (common == size[:, None])
-    again = same.tril(-1).any(2)
-    return order.gather(1, again.to(torch.uint8).argsort(dim=1, stable=True)[:, :b])
+    repeated = same.tril(-1).any(2)
+    return order.gather(1, repeated.to(torch.uint8).argsort(dim=1, stable=True)[:, :b])
 
 # %% ../../nbs/search/04_lookahead.ipynb #c23
 def _swapped_in(beam:_Beam, pool:_Candidates, pick:Tensor) -> Tensor: # `(n, m, g, *w)`
@@ -97,7 +97,7 @@ def _extend(beam:_Beam, pool:_Candidates, short:Tensor, b:int) -> _Beam:
     return _Beam(_swapped_in(beam, pool, swap), used[rows, pick] | none[..., None], path)
 
 # %% ../../nbs/search/04_lookahead.ipynb #c26
-def _lacks(z, target):
+def _violations(z, target):
     "What logits `(n, ..., k)` of rows lack, 0 where they have arrived, `(n, ...)`."
     target = target._replace(near=None).repeated(z[0, ..., 0].numel())
     flat = z.flatten(0, -2)
@@ -111,7 +111,7 @@ def _extensions(explainer, beam:_Beam, pool:_Candidates, target:Target) -> tuple
     z = _swap_logits(explainer.model, beam.x.flatten(0, 1), each(pool.at), each(pool.values))
     z = z.view(n, b, *z.shape[1:])
     no = beam.used[..., None] | ~pool.ok[:, None]
-    return z, _lacks(z, target).masked_fill(no, torch.inf)
+    return z, _violations(z, target).masked_fill(no, torch.inf)
 
 # %% ../../nbs/search/04_lookahead.ipynb #c30
 _FEW = 12 # Extensions whose loss is compared

@@ -205,7 +205,7 @@ class _Place(NamedTuple):
 
     def rows(self, i) -> _Place: return self._replace(may=self.may[i]) # The rows `i`
 
-def _lacks(model, s, t): # Candidates `(n, q, *s)` -> `(n, q)`
+def _violations(model, s, t): # Candidates `(n, q, *s)` -> `(n, q)`
     "What each candidate lacks, as the model says."
     rows = t.flatten(0, 1)
     return shortfall(State(s.enc, rows, predict(model, rows), s.target.uncompared().repeated(t.shape[1]))).view(t.shape[:2])
@@ -215,7 +215,7 @@ def _best_trial(s, v, place:_Place):
     t = _trials(s.xp, v, place.entry)
     stays = (v == s.xp.flatten(1)[:, None, place.entry]).all(2) | ~place.may[:, None]
     t,dist,out = (t, _distances(s, v, place.entry), stays) if place.tied is None else place.tied(s, t)
-    score,i = merit(_lacks(place.model, s, t), dist).masked_fill(stays | out, -torch.inf).max(1)
+    score,i = merit(_violations(place.model, s, t), dist).masked_fill(stays | out, -torch.inf).max(1)
     return score, t[torch.arange(len(t), device=t.device), i]
 
 # %% ../../nbs/01_masking.ipynb #c45

@@ -13,7 +13,7 @@ import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..models.asking import account, charged, log_odds
-from ..models.decisions import METHODS, booster_says, model_answer, single_threaded, asked_alike, by_votes, FrameModel, of_labels
+from ..models.decisions import METHODS, booster_output, model_answer, single_threaded, asked_alike, by_votes, FrameModel, of_labels
 from .bounds import Layers, LayerNet
 from .boxes import Grid, positions_of_rows
 from ..models.trees import (
@@ -236,7 +236,7 @@ def _asked_positions(grid:Grid, g:int, own:np.ndarray, most:int, spread:int) -> 
 def _same(a, b) -> np.ndarray: return (a == b) | np.isnan(a) & np.isnan(b) # Where numbers are equal, or both missing
 
 # %% ../../nbs/search/08_pipelines.ipynb #a3joint4
-def _said_together(of, grid:Grid, start:np.ndarray, at:dict) -> Any: # Yields the first row and features `(q, j)`, some rows at a time
+def _features_along(of, grid:Grid, start:np.ndarray, at:dict) -> Any: # Yields the first row and features `(q, j)`, some rows at a time
     "What features are where columns go through positions, all at once; a column that has no more stays at the start."
     size = max(64, TABLE_NUMBERS//max(start.shape[1], 1))
     for i in range(0, max(map(len, at.values())), size):
@@ -250,12 +250,12 @@ def _moved_alone(of, grid:Grid, start:np.ndarray, sources:list, at:list) -> list
     apart = [i for i,s in enumerate(sources) if s.how == 'one' and len(s.columns) > 1]
     out = [s._replace(columns=frozenset()) if s.how == 'one' and len(s.columns) > 1 else s for s in sources]
     for g in {g for i in apart for g in sources[i].columns}:
-        said = np.concatenate([v for _,v in _said_together(of, grid, start, {g: at[g]})]) if len(at[g]) else start[:0]
-        if len(said) and grid.columns[g].missing and not grid.named[g]: # an indicator moves there alone
+        seen = np.concatenate([v for _,v in _features_along(of, grid, start, {g: at[g]})]) if len(at[g]) else start[:0]
+        if len(seen) and grid.columns[g].missing and not grid.named[g]: # an indicator moves there alone
             (gone := start.copy())[:, grid.first[g]] = MISSING
-            said = np.concatenate([said, of(gone)])
+            seen = np.concatenate([seen, of(gone)])
         for i in apart:
-            if len(said) and not _same(said[:, i], said[0, i]).all(): out[i] = _Source(frozenset([g]), 'any')
+            if len(seen) and not _same(seen[:, i], seen[0, i]).all(): out[i] = _Source(frozenset([g]), 'any')
     return out
 
 _CHECKED = 300 # Training rows on which what was opened is compared with the whole
@@ -271,24 +271,24 @@ def opened_features(model:FrameModel, chains:list, grid:Grid, x:np.ndarray, abse
     of = asked[0] if len(asked) == 1 else lambda x: np.concatenate([one(x) for one in asked], 1)
     sources,levels = [], {}
     for steps,one in zip(chains, asked):
-        said = asked_alike(partial(through_steps, steps), model.predictor, model.write(torch.from_numpy(x[:1])))
-        told,n = sources_of(steps, raw), said.shape[1]
-        levels |= {len(sources) + j: list(said.dtypes.iloc[j].categories) for j in _named_in(said)}
-        sources += [told]*n if isinstance(told, _Source) else told
-        if not isinstance(told, _Source) and len(told) != n: raise Unreadable('features that nothing here reads')
+        seen = asked_alike(partial(through_steps, steps), model.predictor, model.write(torch.from_numpy(x[:1])))
+        read,n = sources_of(steps, raw), seen.shape[1]
+        levels |= {len(sources) + j: list(seen.dtypes.iloc[j].categories) for j in _named_in(seen)}
+        sources += [read]*n if isinstance(read, _Source) else read
+        if not isinstance(read, _Source) and len(read) != n: raise Unreadable('features that nothing here reads')
     own = positions_of_rows(grid, x, np.nan)[0]
     at = [_asked_positions(grid, g, v, MOST_VALUES, _SPREAD) for g,v in enumerate(own.T)]
     sources = _moved_alone(of, grid, x[:1], sources, at)
     if (mixed := [j for j,s in enumerate(sources) if len(s.columns) > 1]): raise Unreadable(np.array(mixed))
     owner = np.array([next(iter(s.columns), -1) for s in sources], int)
     values = [np.zeros((len(v), (owner == g).sum())) for g,v in enumerate(at)]
-    for i,said in _said_together(of, grid, x[:1], dict(enumerate(at))):
-        for g,v in enumerate(values): v[i:i + len(said)] = said[:len(v[i:i + len(said)]), owner == g]
-    for g,(there,said) in enumerate(zip(at, values)):
+    for i,seen in _features_along(of, grid, x[:1], dict(enumerate(at))):
+        for g,v in enumerate(values): v[i:i + len(seen)] = seen[:len(v[i:i + len(seen)]), owner == g]
+    for g,(there,seen) in enumerate(zip(at, values)):
         every = grid.named[g] or len(there) == (grid.high[g] - grid.low[g])//2 + 1
-        if not every and not (_one_way(said) and all(s.how in _HOW[:2] for s in sources if g in s.columns)):
+        if not every and not (_one_way(seen) and all(s.how in _HOW[:2] for s in sources if g in s.columns)):
             raise Unreadable(f'more than {MOST_VALUES:,} values in a column ({grid.columns[g].name}) that a step bends')
-    def ask(g, there): return np.concatenate([v for _,v in _said_together(of, grid, x[:1], {g: there})])[:, owner == g]
+    def ask(g, there): return np.concatenate([v for _,v in _features_along(of, grid, x[:1], {g: there})])[:, owner == g]
     made = Features(owner, at, values, np.where(owner < 0, of(x[:1])[0], 0.), of, ask, levels)
     return made if _adds_up(made, x[:_CHECKED], own[:_CHECKED]) else None
 
@@ -299,14 +299,14 @@ def _one_way(v:np.ndarray) -> bool: # `(q, j)`
 
 def _adds_up(f:Features, x:np.ndarray, own:np.ndarray) -> bool: # Rows `(n, d)`, and where they are `(n, g)`
     "Whether features put together column by column are those of the rows, where rows have legal values."
-    said = f.of(x)
+    seen = f.of(x)
     for g,(at,values) in enumerate(zip(f.at, f.values)):
         if not len(at): continue
         mine,place = np.flatnonzero(f.owner == g), np.searchsorted(at, own[:, g]).clip(max=len(at) - 1)
         legal = at[place] == own[:, g]
-        close = np.isclose(said[legal][:, mine], values[place[legal]], rtol=1e-6, atol=1e-9, equal_nan=True)
+        close = np.isclose(seen[legal][:, mine], values[place[legal]], rtol=1e-6, atol=1e-9, equal_nan=True)
         if not close.all(): return False
-    return bool(_same(said[:, f.owner < 0], f.still[f.owner < 0]).all())
+    return bool(_same(seen[:, f.owner < 0], f.still[f.owner < 0]).all())
 
 def through_steps(steps:list, rows) -> Any: # As the last step gives them
     "Rows behind all steps."
@@ -332,7 +332,7 @@ def _same_codes(last, like) -> bool: # Rows as a last step is given them
 def _asked_with_numbers(last, method:str) -> Callable: # Numbers `(n, j)`, codes of levels -> what it says
     "How a last step is asked without a frame."
     library = type(last).__module__.split('.')[0]
-    if library == 'lightgbm': return partial(booster_says, getattr(last, 'booster_', last), method == 'predict_proba')
+    if library == 'lightgbm': return partial(booster_output, getattr(last, 'booster_', last), method == 'predict_proba')
     if library == 'catboost': return getattr(last, method)
     (one := copy(last)).__dict__.pop('feature_names_in_', None)
     if getattr(last, '_preprocessor', None) is None: return getattr(single_threaded(one), method)
@@ -359,10 +359,10 @@ class _Table:
         self.predictor,self.write,self.start = model.predictor, model.write, x
         self.absent = missing_value_of(self.last)
         self.like = self.through(x)
-        told,self.still = sources_of(self.steps, raw_sources(model, x)), _as_dense(self.like, self.absent)[0]
-        if isinstance(told, _Source) or any(len(s.columns) > 1 for s in told) or len(told) != len(self.still):
+        read,self.still = sources_of(self.steps, raw_sources(model, x)), _as_dense(self.like, self.absent)[0]
+        if isinstance(read, _Source) or any(len(s.columns) > 1 for s in read) or len(read) != len(self.still):
             raise Unreadable('features of several columns')
-        owner,first = np.array([next(iter(s.columns), -1) for s in told], int), np.cumsum([0, *(c.width for c in model.columns)])
+        owner,first = np.array([next(iter(s.columns), -1) for s in read], int), np.cumsum([0, *(c.width for c in model.columns)])
         each = [(np.flatnonzero(owner == g), slice(first[g], first[g + 1]), c.ordered) for g,c in enumerate(model.columns)]
         self.read = [some for some in each if len(some[0])] # features, entries, is it a number?
         self.met = [_Met(np.zeros(0), np.zeros((0, len(mine)))) for mine,*_ in self.read]
@@ -384,8 +384,8 @@ class _Table:
         if most := max(map(len, new), default=0):
             rows = np.repeat(self.start, most, 0)
             for i,(_,at,_) in zip(new, self.read): rows[:len(i), at] = x[i, at]
-            said = _as_dense(self.through(rows), self.absent)
-            met = [m.joined(key[i], said[:len(i), mine]) if len(i) else m for m,key,i,(mine,*_) in zip(met, keys, new, self.read)]
+            seen = _as_dense(self.through(rows), self.absent)
+            met = [m.joined(key[i], seen[:len(i), mine]) if len(i) else m for m,key,i,(mine,*_) in zip(met, keys, new, self.read)]
             self.met = met # at once: another thread may read it
         out = np.tile(self.still, (len(x), 1))
         for m,key,(mine,*_) in zip(met, keys, self.read): out[:, mine] = m.value[m.at(key)]

@@ -210,7 +210,7 @@ def class_distance_score(explainer, s:State, groups:Tensor) -> Tensor: # Answers
     "How far answers are from their class in all views, counted in its median row, and the share of groups they took."
     views,match = explainer.domain.views or (lambda x: x,), explainer.settings.match
     far:Any = sum(match(s._replace(logits=predict(explainer.model, view(s.xp)))) for view in views)
-    usual = explainer.stats.within(s.target.label, .5).clamp_min(_SMALLEST)
+    usual = explainer.stats.largest_gap(s.target.label, .5).clamp_min(_SMALLEST)
     taken = changed_groups(s.x, s.xp, groups).double().mean(1).to(far)
     return far/(len(views)*usual) + taken
 

@@ -26,7 +26,7 @@ from ..models.decisions import FrameModel
 from ..models.fitted import decisions, predictor, settled
 from .pipelines import tabled
 from .proven import proofs_lost
-from .readings import _log_odds, told_by
+from .readings import _log_odds, read_on_request
 from .settings import resolve_settings, signature_of, Common
 from .within import sampled, some_of
 
@@ -59,7 +59,7 @@ def checked_model(cf, data, x) -> tuple: # The model as it will be asked, and it
     for m in cf.model.modules() if isinstance(cf.model, nn.Module) else ():
         if isinstance(m, FrameModel):
             m.table = tabled(m, x.detach().cpu().double().numpy())
-            m.reader = told_by(cf) if m.predictor.source is not None and not limited else None
+            m.reader = read_on_request(cf) if m.predictor.source is not None and not limited else None
     if not limited: check_deterministic(cf.model, x[:64])
     outputs = z.shape[1] - isinstance(cf.model, JointModel) # the last column of several is doubt
     if not cf.classes or len(cf.classes) == outputs: return cf.model, z
@@ -441,9 +441,9 @@ class _FittedModel:
             self.planned = used(self, data, self.z_train) if self.domain.spliced is not None else None
             self.labels = _known_labels(self, y)
             if self.wanted is not None: _check_wanted(self, self.z_train[:1])
-            told = [constant_class_note(self.model, self.domain, self.z_train, self.classes) or _reads_raw(self),
+            findings = [constant_class_note(self.model, self.domain, self.z_train, self.classes) or _reads_raw(self),
                     '' if self.widens else proofs_lost(self)]
-            log_findings([*filter(None, told)])
+            log_findings([*filter(None, findings)])
             self.given = None
         return self
 

@@ -32,7 +32,7 @@ from .pipelines import steps_of
 from ..models.trees import leaf_bits, TreeEnsemble, Link, read_exactly, TreeModel, TreeSplits, Unreadable
 
 # %% auto #0
-__all__ = ['told_by']
+__all__ = ['read_on_request']
 
 # %% ../../nbs/search/10_readings.ipynb #lit90002
 def _exactly(v:Tensor) -> np.ndarray: return v.detach().cpu().double().numpy() # 64 bits
@@ -259,7 +259,7 @@ class _ParsedModel(NamedTuple):
     kind:str='layers' # 'trees', 'leaves' (lines, or a sum beside), 'layers', 'lines' (exact), 'sums'
     layers:Any=None # `Layers`, where these were read
 
-    def said(self, x:np.ndarray) -> np.ndarray: # Log-odds `(n, classes)`, or numbers
+    def outputs(self, x:np.ndarray) -> np.ndarray: # Log-odds `(n, classes)`, or numbers
         "What the model should answer."
         return self.link.log_odds(self.scores(x)).numpy()
 
@@ -410,7 +410,7 @@ _APART = dict(number=_numbers_apart, proba=_shares_apart, logit=_log_odds_apart)
 def _with_rounding(r:_ParsedModel|None, z:np.ndarray, x:np.ndarray) -> _ParsedModel|None: # What the model says of rows `x`
     "A reading with its room for rounding; None where it does not say what the model says."
     if r is None: return None
-    ours = r.said(x)
+    ours = r.outputs(x)
     if ours.shape != z.shape: return None
     far,most = _APART[r.link.kind](z, ours)
     if not far <= _ROUNDED*most: return None
@@ -441,12 +441,12 @@ def _classes_of_step(step) -> list: # Names; of what consists of others, theirs
 def _steps_named(model:FrameModel) -> str:
     "The steps before the last one, and what the last one stands in, in words; '' where there is nothing."
     *steps,last = steps_of(model.predictor.source)
-    within = f', within {type(last).__name__}' if hasattr(last, 'regressor_') else ''
-    if within: steps += steps_of(last.regressor_)[:-1]
+    outer = f', within {type(last).__name__}' if hasattr(last, 'regressor_') else ''
+    if outer: steps += steps_of(last.regressor_)[:-1]
     names = dict.fromkeys(name for step in steps for name in _classes_of_step(step))
-    return (f' behind {", ".join(names)}' if names else '') + within
+    return (f' behind {", ".join(names)}' if names else '') + outer
 
-def told_by(cf) -> Any: # A fitted explainer -> what its model asks to be read
+def read_on_request(cf) -> Any: # A fitted explainer -> what its model asks to be read
     """Reads the model of an explainer that is still there.
 
     Parameters
@@ -459,9 +459,9 @@ def told_by(cf) -> Any: # A fitted explainer -> what its model asks to be read
     Any
         A fitted explainer -> what its model asks to be read
     """
-    return partial(_read_again, ref(cf))
+    return partial(_read_if_alive, ref(cf))
 
-def _read_again(of):
+def _read_if_alive(of):
     if (cf := of()) is not None and cf.x_train is not None: _readings(cf, grid_of(cf.domain.features))
 
 def _always_one_level(grid:Grid) -> set: # First and end of the entries of each category that is never missing

@@ -134,10 +134,10 @@ def _reference_series(x:Tensor) -> tuple: # Series `(m, c, length)` -> `(m, d)`,
     reach = far.topk(max(2, min(_AROUND, len(x)//3)), largest=False).values[:, -1]
     return x.flatten(1), reach, _outlier_distances(far, reach)[0]
 
-def _outlying(crowds:list, xp:Tensor, label:Tensor) -> Tensor: # `(m,)`, near 1 for usual; 1 where nobody judges
+def _outlying(references:list, xp:Tensor, label:Tensor) -> Tensor: # `(m,)`, near 1 for usual; 1 where nobody judges
     "Local outlier factors among the real series of targets."
     out = torch.ones_like(xp[:, 0, 0])
-    for t,(real,reach,theirs) in crowds:
+    for t,(real,reach,theirs) in references:
         mine = (label == t).reshape(len(label), t.numel()).all(1).nonzero()[:, 0]
         wide,at = _outlier_distances(torch.cdist(xp[mine].flatten(1), real), reach)
         out[mine] = wide*(1/theirs[at]).mean(1)
@@ -166,9 +166,9 @@ class _Pastes(NamedTuple):
     xp:Tensor    # What comes of it
     lack:Tensor  # What that lacks
 
-def _beyond_bar(crowds:list, most:float, xp:Tensor, label:Tensor) -> Tensor: # `(m,)`
+def _beyond_bar(references:list, most:float, xp:Tensor, label:Tensor) -> Tensor: # `(m,)`
     "How far answers are outside of good company."
-    return (_outlying(crowds, xp, label) - most).clamp_min(0)
+    return (_outlying(references, xp, label) - most).clamp_min(0)
 
 def _paste_cost(beyond:Callable, s:State, row:Tensor, xp:Tensor, lack:Tensor) -> Tensor: # `(m,)`; as `_beyond_bar` counts
     "Points and segments of attempts at rows; bad company costs more than any of these, and what lacks still more."
@@ -243,8 +243,8 @@ def _paste(cf, s:State, rows:Tensor, asked, most:float) -> Iterator[State]: # Po
     now = now._replace(xp=now.x, logits=predict(cf.model, now.x), target=asked)
     before = violation(cf, now)
     own = ((t, cf.x_train[in_target(cf.z_train, t)][:_MOST]) for t in asked.label.unique(dim=0))
-    crowds = [(t, _reference_series(x)) for t,x in own if len(x) >= _FEWEST]
-    for xp,lack in _stages(cf, now, partial(_beyond_bar, crowds, most)):
+    references = [(t, _reference_series(x)) for t,x in own if len(x) >= _FEWEST]
+    for xp,lack in _stages(cf, now, partial(_beyond_bar, references, most)):
         new = torch.where((lack < before)[:, None, None], xp, now.x)
         on = changed_groups(now.x, new, cf.groups(new)) & ~now.enc.frozen
         s.put(rows, now._replace(xp=new, logits=predict(cf.model, new), on=on, c=new, target=s.target.take(rows)))

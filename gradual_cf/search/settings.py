@@ -103,10 +103,10 @@ def document_settings(
 def _read_hold(hold, known:tuple) -> dict|None: # As somebody says it; the names that there are
     "What answers must hold for; raises `ValueError` for anything else."
     if hold is None or isinstance(hold, dict) and not hold: return None
-    told = hold if isinstance(hold, dict) else dict(models=hold)
-    if bad := [name for name in told if name not in known]: raise ValueError(f'hold must be a share, or a dict of {known}, got {bad}')
-    for name in {*told} - {'noise'}: check_range('hold', told[name], above=0, most=1)
-    return told
+    given = hold if isinstance(hold, dict) else dict(models=hold)
+    if bad := [name for name in given if name not in known]: raise ValueError(f'hold must be a share, or a dict of {known}, got {bad}')
+    for name in {*given} - {'noise'}: check_range('hold', given[name], above=0, most=1)
+    return given
 
 @document_settings
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ __all__ = []
 # %% ../../nbs/search/09_sums.ipynb #8c74f98b
 _NAIVE = ('GaussianNB', 'CategoricalNB', 'BernoulliNB', 'MultinomialNB', 'ComplementNB')
 _LIBRARIES = ('interpret', 'optbinning', 'pygam') # of sums, as far as these were not read as trees
-_SAYS = ('predict_joint_log_proba', 'decision_function', 'predict_log_proba', 'predict_proba') # the nearest to a sum first
+_SCORE_METHODS = ('predict_joint_log_proba', 'decision_function', 'predict_log_proba', 'predict_proba') # the nearest to a sum first
 
 def _is_linear_whole(last) -> bool: # A fitted estimator
     "Whether its coefficients are all of it: those of support vectors vote where there are several classes."
@@ -40,9 +40,9 @@ def _is_sum(last) -> bool: # A fitted estimator
     if any(t.istensor or getattr(t, 'by', None) is not None for t in terms): return False
     return type(last).__module__.split('.')[0] in _LIBRARIES or type(last).__name__ in _NAIVE or _is_linear(last)
 
-def _scores_said(last, numbers:bool, rows) -> np.ndarray: # What it reads -> `(n, k)`
+def _model_scores(last, numbers:bool, rows) -> np.ndarray: # What it reads -> `(n, k)`
     "What an estimator says that is nearest to its sum."
-    way = 'predict' if numbers else next(way for way in _SAYS if hasattr(last, way))
+    way = 'predict' if numbers else next(way for way in _SCORE_METHODS if hasattr(last, way))
     if type(last).__module__.startswith('xgboost.') and not numbers: # whose shares have 32 bits
         return np.asarray(last.predict(rows, output_margin=True), float).reshape(len(rows), -1)
     out = np.asarray(getattr(last, way)(rows), float)
@@ -68,22 +68,22 @@ def _falling_shares(curve, v:np.ndarray) -> np.ndarray: return _behind_shares(cu
 
 def _through_steps(steps:list, rows) -> Any: return through_steps(steps[:-1], rows) # Rows behind all steps but the last
 
-def _one_said(inner, numbers:bool, rows) -> np.ndarray: # A fitted model of two classes, or of numbers -> `(n,)`
+def _part_score(inner, numbers:bool, rows) -> np.ndarray: # A fitted model of two classes, or of numbers -> `(n,)`
     "The sum of a model, steps before it included."
     parts = steps_of(inner)
-    said = _scores_said(parts[-1], numbers, _through_steps(parts, rows))
-    return said[:, 0] if said.shape[1] == 1 else said[:, 1] - said[:, 0]
+    scores = _model_scores(parts[-1], numbers, _through_steps(parts, rows))
+    return scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
 
-def _folds_said(folds:list, steps:list, rows) -> np.ndarray: # `(n, folds)`
+def _fold_scores(folds:list, steps:list, rows) -> np.ndarray: # `(n, folds)`
     "The sum of each fold, turned so that its curve rises."
     rows = _through_steps(steps, rows)
-    return np.stack([sign*_one_said(inner, False, rows) for inner,sign,_ in folds], 1)
+    return np.stack([sign*_part_score(inner, False, rows) for inner,sign,_ in folds], 1)
 
 def _beside_trees(e:TreeEnsemble, steps:list, rows) -> np.ndarray: # `(n, k)`
     "What models beside trees add to each score."
     rows,out = _through_steps(steps, rows), np.zeros((rows.shape[0], len(e.link.base)))
     for inner,k,weight,handed in e.terms:
-        out[:, k] += weight*_one_said(inner, not hasattr(inner, 'classes_'), rows if handed is None else handed(rows))
+        out[:, k] += weight*_part_score(inner, not hasattr(inner, 'classes_'), rows if handed is None else handed(rows))
     return out
 
 def _check_leaves_sums(model:FrameModel, x:np.ndarray, chains:list): # Rows; steps of which the last is a sum
@@ -101,15 +101,15 @@ def _additive_scores(model:FrameModel, x:np.ndarray) -> tuple|None: # Rows -> wh
     if len(folds := getattr(last, 'calibrated_classifiers_', ())) and len(last.classes_) == 2:
         parts:Any = [_fold_of(fold) for fold in folds]
         if None in parts: return None
-        said,chains = partial(_folds_said, parts, steps), [[*steps[:-1], *steps_of(inner)] for inner,*_ in parts]
+        score_rows,chains = partial(_fold_scores, parts, steps), [[*steps[:-1], *steps_of(inner)] for inner,*_ in parts]
         link = Link(np.zeros(len(parts)), 'proba', threshold=threshold, calibrated=tuple(v[2] for v in parts))
     elif not _is_sum(last): return None
     else:
         numbers,chains = model.kind == 'number', [steps]
-        said = lambda rows: _scores_said(last, numbers, _through_steps(steps, rows))
+        score_rows = lambda rows: _model_scores(last, numbers, _through_steps(steps, rows))
         link = Link(np.zeros(0), 'number' if numbers else 'logit', threshold=threshold) # as many as it says
     _check_leaves_sums(model, x, chains)
-    return asked_features(model, said), link
+    return asked_features(model, score_rows), link
 
 # %% ../../nbs/search/09_sums.ipynb #2cfa7036
 _MOVED = 500 # Rows in which all columns move

@@ -160,7 +160,7 @@ def _stair(ax, plan, i:int, steps:list):
     for v in goal.bars(cfs.target[i], needed(cfs, i)): ax.axhline(v, color='.5', lw=.8, ls='--')
     ax.set_xticks(range(len(y)), ['now', *range(1, len(y))], fontsize=8)
     ax.set_xlim(-.3, len(y) - .7)
-    if goal.said == 'probability': ax.set_ylim(-.05, 1.05)
+    if goal.quantity == 'probability': ax.set_ylim(-.05, 1.05)
 
 # %% ../../nbs/use/00_alternatives.ipynb #pc35
 @dataclass(frozen=True, repr=False)
@@ -201,7 +201,7 @@ class Plan:
             A line a change: row, step, feature, before, after, enough, how likely
         """
         df,step = self.taken.changes(), pd.Series(self.row).groupby(self.row).cumcount().to_numpy() + 1
-        at,name = df.row.to_numpy(int), self.answers.goal.said
+        at,name = df.row.to_numpy(int), self.answers.goal.quantity
         df = df.assign(row=self.row[at], enough=self.enough[at], **{name: self.taken.prob.astype(float)[at]})
         df.insert(1, 'step', step[at])
         return df
@@ -227,20 +227,20 @@ class Plan:
             Rows drawn, ≥ 1
         """
         rows = [(i, row) for i,row in enumerate(_shown_steps(self)) if row['steps']][:most]
-        step,told = '{number}. {what} ({then})'.format_map, []
+        step,texts = '{number}. {what} ({then})'.format_map, []
         for i,row in rows:
             lines = [f'row {row["name"]}: to be {aimed_at(self.answers, i)}', *map(step, row['steps'])]
-            told.append('\n'.join(plot_text(line, _LONGEST) for line in lines))
-        tall = [.7 + .15*text.count('\n') for text in told] or [.5]
+            texts.append('\n'.join(plot_text(line, _LONGEST) for line in lines))
+        tall = [.7 + .15*text.count('\n') for text in texts] or [.5]
         shape = dict(figsize=(6.2, .3 + sum(tall)), width_ratios=(1, 1.2), height_ratios=tall)
         fig,axes = subplots(max(len(rows), 1), 2, squeeze=False, **shape)
         for ax in axes[len(rows):].flat: ax.axis('off')
-        for (i,row),text,(ax,beside) in zip(rows, told, axes):
+        for (i,row),text,(ax,beside) in zip(rows, texts, axes):
             _stair(ax, self, i, row['steps'])
             beside.text(0, .5, text, va='center', fontsize=8)
             beside.axis('off')
         if not rows: axes[0, 0].text(0, .5, 'nothing to change', va='center')
-        else: fig.supylabel(plain_words(self.answers.goal.said), fontsize=8)
+        else: fig.supylabel(plain_words(self.answers.goal.quantity), fontsize=8)
         return fig
 
     def _repr_html_(self): return without_math(render('plans/steps', rows=_shown_steps(self)[:_SHOWN], more=max(len(self) - _SHOWN, 0)))
@@ -424,7 +424,7 @@ def _changed_sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the 
 _MORE = 3  # Changes that a further answer may have beyond the fewest of its row
 
 # %% ../../nbs/use/00_alternatives.ipynb #c33
-def _again(pool, row, enc, seed): # Positions of rows, what may become of them
+def _search_more(pool, row, enc, seed): # Positions of rows, what may become of them
     "Answer once more, a few rows at a time, and keep what is found."
     e,xp = pool.explainer, enc.x.clone()
     for i in torch.arange(len(row), device=row.device).split(e.settings.batch_size):
@@ -447,7 +447,7 @@ def _add_others(pool, k:int, diversity:float, seed:int):
         for i,way in enumerate(ways.values()): frozen[i, list(way)] = True
         enc = pool.enc.take(row)._replace(frozen=frozen)
         fewest = torch.tensor([min(map(len, sets[r])) + _MORE for r in ways], device=enc.x.device)
-        _again(pool, row, enc._replace(most=fewest if enc.most is None else torch.minimum(enc.most, fewest)), seed)
+        _search_more(pool, row, enc._replace(most=fewest if enc.most is None else torch.minimum(enc.most, fewest)), seed)
         old,sets = sets,_changed_sets(pool, k)
         for r,way in ways.items():
             if len(sets.get(r, ())) == len(old[r]): failed[r].append(way)
@@ -510,7 +510,7 @@ def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, l
     now = torch.where(category, torch.from_numpy(largest).to(pool.xp)[row], pool.xp[at])
     for low,high in _limits_without(enc, now, here, alone):
         open_ = (low <= high).flatten(1).all(1).nonzero()[:, 0]
-        if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
+        if len(open_): _search_more(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
 
 # %% ../../nbs/use/00_alternatives.ipynb #sw01
 def _add_moved(pool, k:int, since:int): # Position of the first answer that is gone on from
@@ -549,11 +549,11 @@ def _filled(pool, k:int, diversity:float, seed:int) -> tuple: # Which rows it ca
     except TimeOver: pass
     return begun, own
 
-def _found_again(pool, own:Counterfactuals, *how) -> tuple: # Positions of rows, long `(q,)`, and answers, of those chosen
+def _answers_of_denied(pool, own:Counterfactuals, *how) -> tuple: # Positions of rows, long `(q,)`, and answers, of those chosen
     "Answers of the rows whose own answer the model's `predict` denies."
-    again = pool.explainer.denied(pool.question, own)
-    if again is None or (left := pool.until - time.perf_counter()) <= 0: return pool.row[:0], pool.xp[:0]
-    rows,explainer,question = again
+    denied = pool.explainer.denied(pool.question, own)
+    if denied is None or (left := pool.until - time.perf_counter()) <= 0: return pool.row[:0], pool.xp[:0]
+    rows,explainer,question = denied
     found = several(explainer, question, *how, seconds=None if math.isinf(left) else left)
     new = found.valid & ~found.already
     return torch.from_numpy(rows[(found.answer == 1).cumsum() - 1][new]).to(pool.row), found.xp[torch.from_numpy(new)]
@@ -564,7 +564,7 @@ def several(explainer, question:Question, k:int, diversity:float, seed:int=0, se
     pool = _Alternatives(explainer, question, math.inf if seconds is None else time.perf_counter() + seconds)
     begun,own = _filled(pool, k, diversity, seed)
     best = _best_of_pool(pool, k, diversity)
-    others,their = _found_again(pool, own, k, diversity, seed)
+    others,their = _answers_of_denied(pool, own, k, diversity, seed)
     best = best[~torch.isin(pool.row[best], others)]
     none = _everybody(pool)[~torch.isin(_everybody(pool), torch.cat([pool.row[best], others]))]
     row,xp = torch.cat([pool.row[best], others, none]), torch.cat([pool.xp[best], their, pool.enc.x[none]])

@@ -27,23 +27,23 @@ from .alternatives import _legal_steps, _own_changes, several
 __all__ = ['Audit', 'audit']
 
 # %% ../../nbs/use/02_audit.ipynb #c9
-def _told_apart(rows, by) -> pd.DataFrame:
+def _group_columns(rows, by) -> pd.DataFrame:
     "The columns that tell groups apart; raises `ValueError` where they do not fit the rows."
     if isinstance(by, pd.Series): by = by.to_frame('group' if by.name is None else by.name)
     if isinstance(by, str): by = [by]
-    told:Any = by
+    columns:Any = by
     if isinstance(by, (list, tuple)) and len(by):
         there = list(rows.columns) if isinstance(rows, pd.DataFrame) else []
         if lost := [c for c in by if c not in there]: raise ValueError(f'by must name columns of rows, got {lost}; rows have {there}')
-        told = rows[list(by)]
+        columns = rows[list(by)]
     elif not isinstance(by, pd.DataFrame):
         raise ValueError(f'by must name at least one column, or be a Series or a DataFrame, got {by!r}')
-    if len(told) != len(rows): raise ValueError(f'by must have one line for each row ({len(rows)}), got {len(told)}')
-    if isinstance(rows, pd.DataFrame) and not told.index.equals(rows.index):
+    if len(columns) != len(rows): raise ValueError(f'by must have one line for each row ({len(rows)}), got {len(columns)}')
+    if isinstance(rows, pd.DataFrame) and not columns.index.equals(rows.index):
         raise ValueError('by must have the index of rows, got another: use by.set_axis(rows.index) where the order is the same')
-    if not told.shape[1] or told.columns.duplicated().any():
-        raise ValueError(f'by must have at least one column, and each once, got {list(told.columns)}')
-    return told
+    if not columns.shape[1] or columns.columns.duplicated().any():
+        raise ValueError(f'by must have at least one column, and each once, got {list(columns.columns)}')
+    return columns
 
 # %% ../../nbs/use/02_audit.ipynb #c12
 _MOST_MEMBERS = 50 # Most groups in a column; more are taken for numbers or identifiers
@@ -66,12 +66,12 @@ def _names_of_cells(s:pd.Series) -> pd.Series: # Categories
     return pd.Series(cells, index=s.index, name=s.name)
 
 # %% ../../nbs/use/02_audit.ipynb #c16
-def _cohorts(told:pd.DataFrame, crossed:int) -> list: # (columns that tell a group, its name, its rows, bool `(n,)`)
+def _cohorts(columns:pd.DataFrame, crossed:int) -> list: # (columns that tell a group, its name, its rows, bool `(n,)`)
     "Every group of every column, and of every crossing of columns; none that is empty."
-    names,out = pd.DataFrame({i: _names_of_cells(told.iloc[:, i]) for i in range(told.shape[1])}), []
+    names,out = pd.DataFrame({i: _names_of_cells(columns.iloc[:, i]) for i in range(columns.shape[1])}), []
     for size in range(1, min(crossed, names.shape[1]) + 1):
         for some in combinations(names, size):
-            title = ' × '.join(str(told.columns[i]) for i in some)
+            title = ' × '.join(str(columns.columns[i]) for i in some)
             for levels in product(*(names[i].cat.categories for i in some)):
                 member = np.all([names[i] == level for i,level in zip(some, levels)], 0)
                 if member.any(): out.append((title, ' × '.join(levels), member))
@@ -166,11 +166,11 @@ def _cohort_line(group:tuple, measure:str, known:tuple, how:tuple) -> dict: # `h
     "One measure of one group."
     (by,name,member),(at,values),share = group, known, measure in _SHARES
     least,resamples,seed = how
-    told,inside = dict(by=by, group=name, measure=measure), member[at]
-    if len(a := values[inside]) < least: return told
+    line,inside = dict(by=by, group=name, measure=measure), member[at]
+    if len(a := values[inside]) < least: return line
     b = values[~inside]
-    told |= dict(rows=len(a)) | (share_with_interval(a) if share else _amount_line(a, resamples, seed))
-    return told | _ratio_line(a, b, share, resamples, seed) if len(b) >= least else told
+    line |= dict(rows=len(a)) | (share_with_interval(a) if share else _amount_line(a, resamples, seed))
+    return line | _ratio_line(a, b, share, resamples, seed) if len(b) >= least else line
 
 # %% ../../nbs/use/02_audit.ipynb #i2
 _FIFTHS = .8 # Adverse impact ratio below which somebody has to look
@@ -182,9 +182,9 @@ def _impact_line(accepted:np.ndarray, there:np.ndarray) -> dict: # Bool `(n,)` e
     (a,n),(b,m) = ((int(v.sum()), len(v)) for v in (accepted, there))
     low,high = _share_ratio_interval(a, n, b, m)
     less,more = _share_ratio_interval(n - a, n, m - b, m)
-    told = 'below' if high < _FIFTHS else 'kept' if low >= _FIFTHS else 'open'
+    rule = 'below' if high < _FIFTHS else 'kept' if low >= _FIFTHS else 'open'
     return dict(rows=n, accepted=a/n, accepted_there=b/m, ratio=a/n/(b/m) if b else np.nan, low=low, high=high,
-                four_fifths=told, refusals=(n - a)/n/((m - b)/m) if m - b else np.nan, refusals_low=less, refusals_high=more)
+                four_fifths=rule, refusals=(n - a)/n/((m - b)/m) if m - b else np.nan, refusals_low=less, refusals_high=more)
 
 def _impact_lines(groups:list, refused:np.ndarray, least:int) -> pd.DataFrame:
     "A line for each measured group beside the one of its columns that is accepted most often."
@@ -284,7 +284,7 @@ def _threshold(c, v:float) -> float:
     if c.every: v = float(c.multiple(np.rint(v/c.every)))
     return float(np.clip(v, c.low, c.high))
 
-def _said_of_advice(columns, advice:tuple) -> str:
+def _advice_text(columns, advice:tuple) -> str:
     "A piece of advice in words."
     *parts,last = [f'{value_text(columns[m.group].name)} {m.way} {columns[m.group].text(m.value)}' for m in advice]
     return f'{", ".join(parts)} and {last}' if parts else last
@@ -349,12 +349,12 @@ def _candidates(rows:_Advised, found:Counterfactuals, most:int) -> tuple[list, l
         i = np.flatnonzero(on[:, g])
         v,w = (_numbers_of(c, x[i][:, at]) for x in (before, after))
         way = np.where(w > v, 'at least', 'at most') if c.ordered else np.full(len(i), 'becomes')
-        said = lambda way, v: _Move(g, str(way), _threshold(c, v) if c.ordered else float(v))
-        for at_row,one,value in zip(i, way, w): whole[at_row] += (said(one, value),)
+        move = lambda way, v: _Move(g, str(way), _threshold(c, v) if c.ordered else float(v))
+        for at_row,one,value in zip(i, way, w): whole[at_row] += (move(one, value),)
         for one in np.unique(way):
             ends = w[way == one]
             sizes = np.quantile(ends, _SIZES, method='nearest') if c.ordered else np.unique(ends)
-            singles += [said(one, value) for value in sizes]
+            singles += [move(one, value) for value in sizes]
     return [a for a in dict.fromkeys(whole) if 0 < len(a) <= most], list(dict.fromkeys(singles))
 
 def _chosen(gain:np.ndarray, k:int) -> list: # `(n, m)`, at least 0 -> positions
@@ -447,13 +447,13 @@ class _Advice(Exports):
     def __repr__(self):
         n,there = len(self.cost), int(self.helped.sum())
         mean = f' at a mean cost of {self.cost[self.helped].min(1).mean():.3g}' if there else ''
-        told = f'{count_text(len(self.words), "piece")} of advice for {n:,} rows: {there:,} helped ({share_text(there/n)}){mean}'
+        head = f'{count_text(len(self.words), "piece")} of advice for {n:,} rows: {there:,} helped ({share_text(there/n)}){mean}'
         lines = [f'{l.Index + 1}. {l.advice}: helps {share_text(l.helps)}, taken by {share_text(l.takes)}' for l in self.frame.itertuples()]
-        return '\n'.join([told, *lines])
+        return '\n'.join([head, *lines])
 
     def _shown(self, format:str) -> str: return repr(self) if format == 'txt' else f'<p>{escape(repr(self))}</p>'.replace('\n', '<br>')
 
-def _advice_told(explainer, question:Question, terms:tuple) -> _Advice:
+def _advice_of(explainer, question:Question, terms:tuple) -> _Advice:
     "Pieces of advice, as the model sees them on rows that are written down."
     rows = _Advised(explainer, question)
     pieces = _advice_for(rows, terms)
@@ -466,12 +466,12 @@ def _advice_told(explainer, question:Question, terms:tuple) -> _Advice:
         paid = np.where(paid < (np.inf if terms[1] is None else terms[1]), paid, np.inf)
         better = torch.from_numpy(paid < cost.min(1, initial=np.inf)).to(xp.device)
         cost[:, j],xp[better] = paid, cfs.xp[better]
-    return _Advice([_said_of_advice(rows.columns, p) for p in pieces], explainer.measure(question, xp), cost)
+    return _Advice([_advice_text(rows.columns, p) for p in pieces], explainer.measure(question, xp), cost)
 
 # %% ../../nbs/use/02_audit.ipynb #c58
-_MOST_TOLD = 20 # Differences on a page; the frame has all
+_MOST_LINES = 20 # Differences on a page; the frame has all
 
-def _told_once(lines:pd.DataFrame) -> pd.DataFrame:
+def _distinct_lines(lines:pd.DataFrame) -> pd.DataFrame:
     "Comparisons without their mirror images: where there are two groups, the one with more."
     pair = np.sort(lines[['average', 'others']].to_numpy(float), 1)
     key = lines.assign(least=pair[:, 0], most=pair[:, 1], more=lines.average < lines.others)
@@ -610,7 +610,7 @@ class Audit(Exports):
         if (cfs.target != cfs.target[0]).any(): raise ValueError('target must be the same for all rows, got several')
         enc = cfs.explainer.enc_of(cfs)
         question = Question(cfs.data, enc, cfs.explainer.logits(cfs.data, enc.x), cfs.tensors.target)
-        return _advice_told(cfs.explainer, question, (k, worth, columns))
+        return _advice_of(cfs.explainer, question, (k, worth, columns))
 
     def __repr__(self):
         n,found = len(self.frame.groupby(['by', 'group'])) - 1, len(self.differences)
@@ -628,14 +628,14 @@ class Audit(Exports):
         return fig
 
     def _shown(self, format:str) -> str: # Who was asked, what stands out, every group, and how the numbers came about
-        once,every = (_told_once(v) for v in (self.differences, self.frame.dropna(subset='corrected')))
-        differences = [dict(line=l, columns=_columns_apart(self, l)) for l in once.head(_MOST_TOLD).itertuples()]
+        once,every = (_distinct_lines(v) for v in (self.differences, self.frame.dropna(subset='corrected')))
+        differences = [dict(line=l, columns=_columns_apart(self, l)) for l in once.head(_MOST_LINES).itertuples()]
         bodies = [(by, [_group_shown(self, by, name, of) for name,of in lines.groupby('group', sort=False)])
                   for by,lines in self.frame.groupby('by', sort=False)]
         return render('audit/page', format, asked=len(self.refused), refused=int(self.refused.sum()),
                       answered=int(self.answers.valid.sum()), aim=aimed_at(self.answers, 0),
                       priced=self.answers.domain.cost is not None, once=len(once), every=len(every), level=self.level,
-                      differences=differences, more=max(len(once) - _MOST_TOLD, 0), bodies=bodies,
+                      differences=differences, more=max(len(once) - _MOST_LINES, 0), bodies=bodies,
                       measures=list(dict.fromkeys(self.frame.measure)), withheld=self.withheld, least=self.least,
                       impact=list(self.impact.itertuples()), resamples=self.resamples, confidence=f'{_CONFIDENCE:.0%}')
 
@@ -647,8 +647,8 @@ def _measures_frame(measures:dict, groups:list, how:tuple, progress:bool) -> pd.
     for j,group in enumerate(tqdm([everybody, *groups], desc='groups', disable=not progress)):
         for i,(measure,known) in enumerate(measures.items()):
             alone,corrected = p.get((i, j - 1), (np.nan, np.nan))
-            told = _cohort_line(group, measure, known, (*how[:2], [how[2], i, j]))
-            lines.append(told | dict(p=alone, corrected=corrected))
+            line = _cohort_line(group, measure, known, (*how[:2], [how[2], i, j]))
+            lines.append(line | dict(p=alone, corrected=corrected))
     return pd.DataFrame(lines, columns=_LINE).astype(dict(rows='Int64'))
 
 # %% ../../nbs/use/02_audit.ipynb #c75
@@ -696,14 +696,14 @@ def audit(
     >>> refused = X_test[model.predict(X_test) == 'refused']
     >>> audit(cf, refused, by='housing', target='granted', least=5)
     """
-    told:Any = dict(level=.05, crossed=2, resamples=1999)
-    if bad := [name for name in test or {} if name not in told]: raise ValueError(f'test must be a dict of {list(told)}, got {bad}')
-    level,crossed,resamples = (told | (test or {})).values()
+    defaults:Any = dict(level=.05, crossed=2, resamples=1999)
+    if bad := [name for name in test or {} if name not in defaults]: raise ValueError(f'test must be a dict of {list(defaults)}, got {bad}')
+    level,crossed,resamples = (defaults | (test or {})).values()
     target,h = wanted_of(cf, target, 'audit'), cf.settings
     for name,v,few in (('least', least, 2), ('resamples', resamples, 99), ('crossed', crossed, 1)):
         check_range(name, v, least=few, whole=True)
     check_range('level', level, above=0, below=1)
-    groups = _cohorts(_told_apart(rows, by), crossed)
+    groups = _cohorts(_group_columns(rows, by), crossed)
     if (largest := max(int(member.sum()) for *_,member in groups)) < least:
         raise ValueError(f'least must not exceed the largest group ({largest} rows), got {least}')
     question = cf.ask(_read_by(cf, rows), target, **constraints)

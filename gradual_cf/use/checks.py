@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np, pandas as pd
 
-from ..answers import Counterfactuals, told_of
+from ..answers import Counterfactuals, answer_columns
 from ..core import check_range, door, take_rows
 from ..measures.metrics import frames_of_parts
 from ..render import bound_text, Exports, plot_text, render, share_text, subplots, terminal
@@ -19,14 +19,14 @@ from ..search.answer import Explainer
 from ..search.question import wanted_of
 from ..models.targets import in_target
 from ..search.goals import distance_or_cost
-from .audit import _axis_limits, _cohorts, _holm, _read_by, share_with_interval, _told_apart
+from .audit import _axis_limits, _cohorts, _holm, _read_by, share_with_interval, _group_columns
 from .reasons import against_direction, reasons
 
 # %% auto #0
 __all__ = ['Checks', 'checks']
 
 # %% ../../nbs/use/08_checks.ipynb #w9
-class _Said(NamedTuple):
+class _EarlierAnswers(NamedTuple):
     "What was said to refused rows."
     data:pd.DataFrame # The rows
     raw:pd.DataFrame  # What they should become
@@ -38,7 +38,7 @@ def _batch_frames(batch) -> tuple: # Rows, answers, and what is told of each, fr
     "The parts of a batch; raises `ValueError` for anything else."
     if isinstance(batch, Counterfactuals):
         if not isinstance(batch.raw, pd.DataFrame): raise ValueError(f'earlier must be answers of a table, got {batch!r}')
-        return batch.data, batch.raw, told_of(batch)
+        return batch.data, batch.raw, answer_columns(batch)
     if not isinstance(batch, (str, Path, pd.DataFrame)):
         raise ValueError(f'earlier must be answers, their frame, file or folder, or an explainer, got {type(batch).__name__}')
     if not isinstance(batch, pd.DataFrame) and Path(batch).is_file(): batch = pd.read_parquet(batch)
@@ -47,18 +47,18 @@ def _batch_frames(batch) -> tuple: # Rows, answers, and what is told of each, fr
     answers = df[[f'cf:{c}' for c in names]].set_axis(names, axis=1)
     return df[[c for c in df if not c.startswith(('cf:', 'cf_'))]], answers, df
 
-def _said_then(batch, cf, target) -> tuple: # `_Said`, and the target
+def _answers_of_batch(batch, cf, target) -> tuple: # `_EarlierAnswers`, and the target
     "Advice given to refused rows; raises `ValueError` if no row was refused, or for several targets."
-    data,raw,told = _batch_frames(batch)
+    data,raw,facts = _batch_frames(batch)
     names = ['cf_low', 'cf_high'] if cf.numbers else ['cf_target']
-    if len(each := told[names].drop_duplicates()) != 1 and target is None:
+    if len(each := facts[names].drop_duplicates()) != 1 and target is None:
         raise ValueError(f'target must be given where a batch has several, got {each.head(5).to_numpy().tolist()}')
     if target is None: target = tuple(each.iloc[0]) if cf.numbers else each.iloc[0, 0]
-    same = (told[names] == list(target if cf.numbers else (target,))).all(axis=1).to_numpy()
-    at = np.flatnonzero(same & ~told.cf_decided.to_numpy(bool) & told.cf_before.notna().to_numpy())
+    same = (facts[names] == list(target if cf.numbers else (target,))).all(axis=1).to_numpy()
+    at = np.flatnonzero(same & ~facts.cf_decided.to_numpy(bool) & facts.cf_before.notna().to_numpy())
     if not len(at): raise ValueError(f'earlier must include rows that were refused {target!r}, got none')
     data,raw = (take_rows(v, at).reset_index(drop=True) for v in (data, raw))
-    return _Said(data, raw, told.cf_valid.to_numpy(bool)[at]), target
+    return _EarlierAnswers(data, raw, facts.cf_valid.to_numpy(bool)[at]), target
 
 # %% ../../nbs/use/08_checks.ipynb #w12
 class _Measured(NamedTuple):
@@ -71,24 +71,24 @@ class _Run:
     def __init__(self, cf, champion, issued, rows, target):
         self.cf,self.champion,self.issued,self.rows,self.target = cf, champion, issued, rows, target
 
-    def said_by(self, cf) -> _Said:
+    def answers_by(self, cf) -> _EarlierAnswers:
         "The answers for rows that a model refuses; none is valid where it decides for nobody."
         read = _read_by(cf, self.rows)
         if not in_target(cf.z_train, cf.aimed(self.target, cf.z_train[:1])[0]).any():
-            return _Said(self.rows, read, np.zeros(len(read), bool))
+            return _EarlierAnswers(self.rows, read, np.zeros(len(read), bool))
         answers = cf.explain(read, self.target)
         refused = ~answers.decided[:, 0] & ~answers.unread
-        return _Said(take_rows(self.rows, refused), take_rows(answers.raw, refused), answers.valid[refused])
+        return _EarlierAnswers(take_rows(self.rows, refused), take_rows(answers.raw, refused), answers.valid[refused])
 
     @cached_property
-    def now(self) -> _Said: return self.said_by(self.cf) # By this model
+    def now(self) -> _EarlierAnswers: return self.answers_by(self.cf) # By this model
     @cached_property
-    def then(self) -> _Said: return self.issued or self.said_by(self.champion) # Earlier
+    def then(self) -> _EarlierAnswers: return self.issued or self.answers_by(self.champion) # Earlier
 
-    def ways(self, said:_Said, name:str) -> _Measured: # 'recourse' or 'length'
+    def ways(self, answers:_EarlierAnswers, name:str) -> _Measured: # 'recourse' or 'length'
         "Who has a way, or how long the ways of those are."
-        if name == 'recourse': return _Measured(said.data, said.valid.astype(float))
-        data,raw = said.advised()
+        if name == 'recourse': return _Measured(answers.data, answers.valid.astype(float))
+        data,raw = answers.advised()
         if not len(raw): return _Measured(data, np.zeros(0))
         x,xp = (self.cf.encode(_read_by(self.cf, v)).x for v in (data, raw))
         return _Measured(data, distance_or_cost(x, xp, self.cf.domain.cost).double().cpu().numpy())
@@ -110,7 +110,7 @@ class _Run:
             legal = self.cf.domain.legal(_read_by(self.cf, data), raw).all(1) if len(raw) else np.ones(0)
             return [_Measured(data, 1. - legal)]
         what,_,beside = name.partition('_')
-        out = [self.ways(said, what) for said in ([self.now, self.then] if beside == 'then' else [self.now])]
+        out = [self.ways(answers, what) for answers in ([self.now, self.then] if beside == 'then' else [self.now])]
         if name != 'length_then' or self.issued and self.rows is not self.issued.data: return out
         both = set.intersection(*(set(v.rows.index) for v in out))
         some = [(v, v.rows.index.isin(both)) for v in out]
@@ -148,7 +148,7 @@ _LINE = ['check', 'by', 'group', 'rows', 'here', 'there', 'value', 'low', 'high'
 
 def _members(rows:pd.DataFrame, by) -> dict: # (by, group) -> bool `(n,)`
     "Who belongs to which group; everybody first."
-    groups = () if by is None or not len(rows) else _cohorts(_told_apart(rows, by), 1)
+    groups = () if by is None or not len(rows) else _cohorts(_group_columns(rows, by), 1)
     return {('everybody', 'all rows'): np.ones(len(rows), bool)} | {(column, name): member for column,name,member in groups}
 
 def _compared(run, name:str, by) -> list: # (by, group, values, those beside or None)
@@ -219,7 +219,7 @@ class Checks(Exports):
     def failures(self) -> pd.DataFrame: return self.frame[self.frame.verdict == 'fails'] # What chance does not explain
     @property
     def unmeasured(self) -> list: # Names of checks of which no line had enough rows
-        return [name for name,said in self.frame.groupby('check', sort=False).verdict if (said == 'too few').all()]
+        return [name for name,verdicts in self.frame.groupby('check', sort=False).verdict if (verdicts == 'too few').all()]
     @property
     def exit_code(self) -> int: return 1 if len(self.failures) else 2*bool(self.unmeasured) # 2: one measured nothing
 
@@ -326,7 +326,7 @@ def checks(
     limits = _limits_for(limits, earlier, by)
     champion,issued = (earlier, None) if isinstance(earlier, Explainer) else (None, None)
     if champion is not None: champion.check_fitted()
-    elif earlier is not None: issued,target = _said_then(earlier, cf, target)
+    elif earlier is not None: issued,target = _answers_of_batch(earlier, cf, target)
     if rows is None and issued is None: raise ValueError('rows must be given where there are no earlier answers, got None')
     target = wanted_of(cf, target, 'checks')
     if rows is not None and not isinstance(rows, pd.DataFrame): raise ValueError(f'rows must be a frame, got {type(rows).__name__}')

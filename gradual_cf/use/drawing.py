@@ -73,10 +73,10 @@ def _standing_picture(cfs:Counterfactuals, goal:str, terms:_ColumnNames=_PLAIN) 
     if price is not None: facts[lang.say(N_('cost'))] = lang.number(f'{price(cfs.x, cfs.xp)[0].item():.3g}')
     if cfs.typical is not None and cfs.typical[0] == cfs.typical[0]: facts[lang.say(_REAL)] = lang.percent(f'{cfs.typical[0]:.0%}')
     if cfs.proof[0].startswith(('fewest', 'optimal')) and cfs.optimal in ('', 'columns'): facts[lang.say(N_('proven fewest'))] = '✓'
-    means,says = {lang.say(word): lang.say(text) for word,text in _FACTS.items()}, (cfs.before[0].item(), cfs.prob[0].item())
-    before,after = (_score_text(cfs, v, lang) for v in says)
-    ends = [100*v for v in (*says, *cfs.goal.bars(cfs.target[0], needed(cfs, 0)))]
-    places = ends if cfs.goal.said == 'probability' else None
+    means,outputs = {lang.say(word): lang.say(text) for word,text in _FACTS.items()}, (cfs.before[0].item(), cfs.prob[0].item())
+    before,after = (_score_text(cfs, v, lang) for v in outputs)
+    ends = [100*v for v in (*outputs, *cfs.goal.bars(cfs.target[0], needed(cfs, 0)))]
+    places = ends if cfs.goal.quantity == 'probability' else None
     return render('drawing/standing', 'html', lang, goal=goal, was=decided(cfs, 0, lang), before=before, after=after, places=places,
                   found=cfs.valid[0].item(), facts=facts, means=means)
 
@@ -85,7 +85,7 @@ def _plan_picture(plan, terms:_ColumnNames=_PLAIN, words:dict={}) -> str: # Of o
     "The steps of a plan as an ordered list."
     domain,goal,steps,marks = plan.answers.domain, plan.answers.goal, [], _step_marks(plan.enough)
     for (_,part),mark in zip(plan.changes().groupby('step'), marks):
-        then = goal.text(part[goal.said].iloc[-1], '.0%', terms.lang) + (mark and f', {terms.lang.say(mark)}')
+        then = goal.text(part[goal.quantity].iloc[-1], '.0%', terms.lang) + (mark and f', {terms.lang.say(mark)}')
         steps.append(dict(changes=[_changed(domain, line, terms, words) for line in part.itertuples()], then=then))
     return render('drawing/plan', 'html', terms.lang, steps=steps)
 
@@ -94,12 +94,12 @@ def _others_table(several, terms:_ColumnNames=_PLAIN) -> str: # Of one row
     "Several answers side by side: a line for each column that any of them changes."
     a,domain = several, several.domain
     typical = [np.nan]*len(a.x) if a.typical is None else a.typical.tolist()
-    lang,said = terms.lang, [a.goal.text(p, '.0%', terms.lang) for p in a.prob.tolist()]
+    lang,outputs = terms.lang, [a.goal.text(p, '.0%', terms.lang) for p in a.prob.tolist()]
     how = lambda v, t: lang.say(N_('{value}, looks like real cases: {percent}'), value=v, percent=lang.percent(f'{t:.0%}'))
-    heads = [v if np.isnan(t) else how(v, t) for v,t in zip(said, typical)]
+    heads = [v if np.isnan(t) else how(v, t) for v,t in zip(outputs, typical)]
     changes = [(line, _changed(domain, line, terms)) for line in several.changes().itertuples()]
-    now = {line.feature: told['before'] for line,told in changes}
-    after = {(line.feature, line.answer): told['after'] for line,told in changes}
+    now = {line.feature: line_text['before'] for line,line_text in changes}
+    after = {(line.feature, line.answer): line_text['after'] for line,line_text in changes}
     lines = [dict(name=terms.name(f), now=v, cells=[after.get((f, n + 1)) for n in range(len(heads))]) for f,v in now.items()]
     return render('drawing/others', 'html', lang, what=lang.say(N_('word') if domain.words else N_('column')), heads=heads, lines=lines)
 
@@ -175,11 +175,11 @@ def _spoken(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN, words:dict={}) -> st
     more = len(lines) - _SPOKEN
     return lang.say(N_('{told} and {more} more'), told=told, more=lang.number(f'{more:,}')) if more > 0 else told
 
-def _margin_said(cfs:Counterfactuals, terms:_ColumnNames, words:dict) -> str: # `words`: as `least_words` has them
+def _margin_text(cfs:Counterfactuals, terms:_ColumnNames, words:dict) -> str: # `words`: as `least_words` has them
     "What an answer has beyond what would have been enough; '' for nothing."
-    told = [_changed(cfs.domain, line, terms) for line in cfs.changes().itertuples() if words.get(line.feature, (None, False))[1]]
-    if not told: return ''
-    values = '; '.join(f'{c["name"]}{c["after"]}' for c in told)
+    changes = [_changed(cfs.domain, line, terms) for line in cfs.changes().itertuples() if words.get(line.feature, (None, False))[1]]
+    if not changes: return ''
+    values = '; '.join(f'{c["name"]}{c["after"]}' for c in changes)
     return terms.lang.say(N_('With a margin: {values} ({prob}).'), values=values, prob=_score_text(cfs, cfs.prob[0].item(), terms.lang))
 
 def _answer_sentence(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN, words:dict={}) -> str: # Plain text
@@ -211,11 +211,11 @@ def _state_in_words(trace:Trace, i:int) -> str: # Three sentences
     "The state after `i` steps in words."
     changed,z = list(map(str, _state_after(trace, i).changes().feature)) if i else [], _logits_at_step(trace, i)
     what = f'{len(changed)} changed: {", ".join(changed) or "nothing"}.' if i else 'The input, nothing changed yet.'
-    told = f'Step {i} of {len(trace)}. {what}'
-    if trace.goal is NUMBERS: return f'{told} The model predicts {z.item():.4g}; the target is {trace.wanted}.'
+    step = f'Step {i} of {len(trace)}. {what}'
+    if trace.goal is NUMBERS: return f'{step} The model predicts {z.item():.4g}; the target is {trace.wanted}.'
     best,prob = class_name(int(z.argmax()), trace.classes), said(z, trace.target.label, trace.cut).item()
     gap = (z - trace.target.mu).abs().mean().item()
-    return f'{told} The network predicts {best}; probability of {trace.wanted} {prob:.2f}, logit gap {gap:.2f}.'
+    return f'{step} The network predicts {best}; probability of {trace.wanted} {prob:.2f}, logit gap {gap:.2f}.'
 
 # %% ../../nbs/use/04_drawing.ipynb #8a95b069
 def _image_panels(fig, trace:Trace) -> tuple[list, Callable]: # Artists that move, and what moves them to a step
@@ -277,14 +277,14 @@ def _probability_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Call
 # %% ../../nbs/use/04_drawing.ipynb #6d81ae9c
 def _number_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Callable]:
     "The number on its way into the interval."
-    said = [_logits_at_step(trace, i).item() for i in range(len(trace) + 1)]
+    outputs = [_logits_at_step(trace, i).item() for i in range(len(trace) + 1)]
     ends = [v for v in trace.target.label[0].tolist() if abs(v) < float('inf')]
-    low,high = min(said + ends), max(said + ends)
+    low,high = min(outputs + ends), max(outputs + ends)
     ax.set(xlim=(-.5, len(trace) + .5), ylim=(low - .1*(high - low) - 1e-9, high + .1*(high - low) + 1e-9), xlabel='step')
     ax.axhspan(*trace.target.label[0].clamp(*ax.get_ylim()).tolist(), color='.9')
     line, = ax.plot([], 'o-', color=CHANGED)
     ax.set_title('what the model says', fontsize=9)
-    return [line], lambda i: line.set_data(range(i + 1), said[:i + 1])
+    return [line], lambda i: line.set_data(range(i + 1), outputs[:i + 1])
 
 # %% ../../nbs/use/04_drawing.ipynb #9723bd23
 def _logit_panel(ax, trace:Trace, names:Sequence[str], title:str) -> tuple[list, Callable]:

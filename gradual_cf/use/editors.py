@@ -23,7 +23,7 @@ from ..render import ENGLISH, Language, N_, value_text, with_unit
 from ..search.answer import Explainer
 from ..search.proven import NONE_EXISTS, NONE_FOUND, is_nearest_search, ways
 from ..search.readings import has_bounds
-from .drawing import _answer_sentence, _margin_said, _PLAIN, _ColumnNames, _unit_text
+from .drawing import _answer_sentence, _margin_text, _PLAIN, _ColumnNames, _unit_text
 from .enough import certified, enough_of, least_of, least_words, _lowerable, _told_text
 from .letter import _WHY
 
@@ -85,7 +85,7 @@ class _Desk:
         if not len(self.rows): raise ValueError('rows must hold at least one row, got none')
         self.names = list(map(str, rows.index if isinstance(rows, pd.DataFrame) else range(len(self))))
         cf.encode(self.rows if cf.domain.features else self.one(0))
-        self.said:dict = {} # Number of a part of the rows -> its logits
+        self.outputs:dict = {} # Number of a part of the rows -> its logits
         self.presets,self.made,self.kept = _presets(cf), {}, {}
         self.regions,self.wide = _blocks_of(cf) if cf.domain.kind == 'image' else (None, 0)
 
@@ -96,10 +96,10 @@ class _Desk:
     def logits(self, row:int) -> torch.Tensor: # `(k,)`
         "What the model says of a row; asked with its neighbours, and kept."
         part,at = divmod(row, _ASKED_TOGETHER)
-        if part not in self.said:
+        if part not in self.outputs:
             raw = take_rows(self.rows, slice(part*_ASKED_TOGETHER, (part + 1)*_ASKED_TOGETHER))
-            self.said[part] = self.cf.logits(raw, self.cf.encode(raw).x)
-        return self.said[part][at]
+            self.outputs[part] = self.cf.logits(raw, self.cf.encode(raw).x)
+        return self.outputs[part][at]
 
     def find(self, text:str) -> int|None: # Position
         "The row with this name, or else the first whose name starts with it; None if there is none."
@@ -109,9 +109,9 @@ class _Desk:
     @property
     def labels(self) -> list: return [] if self.cf.numbers else list(self.cf.classes or range(len(self.logits(0))))
 
-    def target(self, told) -> Any: # Position of a label, or 'LOW..HIGH'
+    def target(self, name) -> Any: # Position of a label, or 'LOW..HIGH'
         "A target as a page tells it."
-        return self.cf.goal.parse(told) if self.cf.numbers else self.labels[told]
+        return self.cf.goal.parse(name) if self.cf.numbers else self.labels[name]
 
     def explainer(self, q:_RowQuestion) -> Explainer:
         "The explainer of a question; made once for each preset."
@@ -172,10 +172,10 @@ def _with_limits(desk:_Desk, raw, g:int) -> str: # One row; position of a column
     c,enc,at = desk.domain.features[g], desk.cf.encode(raw), entry_slices(desk.domain.features)[g].start
     if not _lowerable(c) or enc.low is None or enc.frozen[0, g]: return str(c.name)
     low,high = (_told_text(c, float(c.decoded(v[:1, at].double().cpu().numpy())[0])) for v in (enc.low, enc.high))
-    told = desk.lang.say(N_('{low} to {high}'), low=low, high=high)
-    return f'{c.name} ({told})'
+    limits = desk.lang.say(N_('{low} to {high}'), low=low, high=high)
+    return f'{c.name} ({limits})'
 
-def _hand_said(desk:_Desk, q:_RowQuestion) -> dict:
+def _hand_outputs(desk:_Desk, q:_RowQuestion) -> dict:
     "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks, for which nothing is enough."
     at = _RowQuestion(q.row, q.target, q.preset)
     before,given = desk.once('before', at, lambda: _score(desk.cf, desk.one(q.row), desk.logits(q.row)[None], q.target))
@@ -204,8 +204,8 @@ def _nowhere(menu:pd.DataFrame|None, lang:Language=ENGLISH) -> str:
     if menu is None or NONE_EXISTS not in menu.proof.tolist(): return ''
     proof,pairs = menu.proof.tolist(), menu['columns'].map(len).max() > 1
     one,several = N_('Proven not to work: {n} of {all} single columns.'), N_('Proven not to work: {n} of {all} sets of one or two columns.')
-    told = lang.say(several if pairs else one, n=proof.count(NONE_EXISTS), all=len(proof))
-    return told + ' ' + lang.say(N_('Undecided when time ran out: {n}.'), n=open_) if (open_ := proof.count(NONE_FOUND)) else told
+    text = lang.say(several if pairs else one, n=proof.count(NONE_EXISTS), all=len(proof))
+    return text + ' ' + lang.say(N_('Undecided when time ran out: {n}.'), n=open_) if (open_ := proof.count(NONE_FOUND)) else text
 
 # %% ../../nbs/use/05_editors.ipynb #c38
 _BESIDE = 5 # Most answers side by side
@@ -300,7 +300,7 @@ def _columns_for_page(desk:_Desk, terms:_ColumnNames=_PLAIN) -> list: # One of e
     "What a page is told once: names, units, levels, sliders."
     if not desk.domain.features: return []
     desk.cf.check_rows('the panel')
-    training,told = desk.domain.decode(desk.cf.x_train[:_MOST_TRAINING], None, False), []
+    training,records = desk.domain.decode(desk.cf.x_train[:_MOST_TRAINING], None, False), []
     for c in desk.domain.features:
         one:dict[str, Any] = dict(name=str(c.name), title=terms.name(c.name), levels=None, codes={})
         if not c.ordered: one['levels'] = [value_text(v, lang=desk.lang) for v in c.levels]
@@ -309,15 +309,15 @@ def _columns_for_page(desk:_Desk, terms:_ColumnNames=_PLAIN) -> list: # One of e
             if c.scalable: one['codes'] = {f'{v:g}': _unit_text(c, v, terms) for v in c.codes}
             one |= _slider(c, desk, read_numbers(c, training[c.sources[0]]))
             one |= dict(unit=unit, places=max(c.digits, 0), fixed=c.known is None)
-        told.append(one)
-    return told
+        records.append(one)
+    return records
 
 # %% ../../nbs/use/05_editors.ipynb #rowco
-def _row_told(desk:_Desk, row:int, columns:list, terms:_ColumnNames=_PLAIN) -> list: # `columns`: as of `_columns_for_page`
+def _row_record(desk:_Desk, row:int, columns:list, terms:_ColumnNames=_PLAIN) -> list: # `columns`: as of `_columns_for_page`
     "Where the cells of a row stand, how they are written, and which way the domain lets them go."
     raw,out,features = desk.one(row), [], desk.domain.features
     enc = desk.cf.encode(raw)
-    for g,(c,at,told) in enumerate(zip(features, entry_slices(features), columns)):
+    for g,(c,at,record) in enumerate(zip(features, entry_slices(features), columns)):
         cell,fixed,way,legal = c.named(raw)[0], bool(enc.frozen[0, g]), 'both', None
         now, = _places_of(c, [cell])
         if c.ordered and enc.low is not None:
@@ -325,7 +325,7 @@ def _row_told(desk:_Desk, row:int, columns:list, terms:_ColumnNames=_PLAIN) -> l
             way = 'up' if low >= x else 'down' if high <= x else 'both'
             ends = c.decoded(np.array([low, high]))
             legal = ends.tolist() if np.isfinite(ends).all() else None
-        shown = [v for v in (told.get('low'), told.get('high'), now) if v is not None]
+        shown = [v for v in (record.get('low'), record.get('high'), now) if v is not None]
         role = (desk.domain.roles or {}).get(c.name, ('',))[0]*fixed
         out.append(dict(now=now, text=_unit_text(c, cell, terms), fixed=fixed, way='stay' if fixed else way, legal=legal,
                         why=desk.lang.say(_WHY[role]) if role in _WHY else '', low=min(shown, default=0), high=max(shown, default=0)))
@@ -334,13 +334,13 @@ def _row_told(desk:_Desk, row:int, columns:list, terms:_ColumnNames=_PLAIN) -> l
 # %% ../../nbs/use/05_editors.ipynb #lineco
 _LINE = 24 # Places of a line
 
-def _grid(c, told:dict, own) -> list: # `told`: of its slider; places that must be there
+def _grid(c, slider:dict, own) -> list: # `slider`: of its slider; places that must be there
     "Where the line of a column is asked: places between the ends of its slider, on the column's steps."
     own = [float(v) for v in own if v is not None]
     if not c.ordered: return list(range(len(c.levels)))
-    if told['stops'] and len(told['stops']) <= _LINE: return sorted({*own, *(v for v,_ in told['stops'])})
-    v = np.linspace(min(own + [told['low']]), max(own + [told['high']]), _LINE)
-    v = (v/told['step']).round()*told['step'] if c.step else v
+    if slider['stops'] and len(slider['stops']) <= _LINE: return sorted({*own, *(v for v,_ in slider['stops'])})
+    v = np.linspace(min(own + [slider['low']]), max(own + [slider['high']]), _LINE)
+    v = (v/slider['step']).round()*slider['step'] if c.step else v
     return np.unique(np.r_[v[~np.isin(v, c.codes)].round(12), own]).tolist()
 
 def _written(c, desk:_Desk, grid:list) -> dict: # Raw column -> cells
@@ -362,9 +362,9 @@ def _lines(desk:_Desk, q:_RowQuestion, grids:list) -> list: # Places of each col
     "What the model says of the row, as it was moved by hand, along each column alone: one call of the model."
     cf,raw = desk.cf, _rows_along(desk, _row_by_hand(desk, q), grids)
     z = cf.logits(raw, cf.encode(raw).x)
-    said = cf.says(z, cf.aimed(q.target, z)).double().tolist()
-    said = iter([round(v, 5) if np.isfinite(v) else None for v in said])
-    return [[(v, next(said)) for v in grid] for grid in grids]
+    outputs = cf.says(z, cf.aimed(q.target, z)).double().tolist()
+    outputs = iter([round(v, 5) if np.isfinite(v) else None for v in outputs])
+    return [[(v, next(outputs)) for v in grid] for grid in grids]
 
 # %% ../../nbs/use/05_editors.ipynb #ansco
 class _Shown(NamedTuple):
@@ -376,7 +376,7 @@ class _Shown(NamedTuple):
 
     def sentence(self, terms:_ColumnNames) -> str:
         "It in a sentence or two."
-        return ' '.join(filter(None, (_answer_sentence(self.least, terms, self.words), _margin_said(self.answer, terms, self.words))))
+        return ' '.join(filter(None, (_answer_sentence(self.least, terms, self.words), _margin_text(self.answer, terms, self.words))))
 
 def _shown_of(desk:_Desk, q:_RowQuestion, terms:_ColumnNames=_PLAIN) -> _Shown:
     "The answer to a question in its least form."
@@ -384,13 +384,13 @@ def _shown_of(desk:_Desk, q:_RowQuestion, terms:_ColumnNames=_PLAIN) -> _Shown:
     if not desk.domain.features or not cfs.valid[0] or not cfs.mask[0].any(): return _Shown(cfs, cfs, {}, None)
     def ask():
         lines = certified(cf, cfs)
-        told = enough_of(cf, cfs, lines)
-        words, = least_words(told, cfs, terms.lang)
-        least = least_of(cf, cfs, told) if any(more for _,more in words.values()) else cfs
+        enough = enough_of(cf, cfs, lines)
+        words, = least_words(enough, cfs, terms.lang)
+        least = least_of(cf, cfs, enough) if any(more for _,more in words.values()) else cfs
         return _Shown(cfs, least, words, cf.region(cfs) if lines is None else lines)
     return desk.once(('told', q.number), q, ask)
 
-def _changes_told(desk:_Desk, shown:_Shown, terms:_ColumnNames=_PLAIN) -> dict:
+def _changes_record(desk:_Desk, shown:_Shown, terms:_ColumnNames=_PLAIN) -> dict:
     "What has to change: position of a column -> its place, how it is written, and what is enough."
     cfs,out = shown.least, {}
     changed = set(cfs.changes().feature) if cfs.valid[0] else ()
@@ -399,8 +399,8 @@ def _changes_told(desk:_Desk, shown:_Shown, terms:_ColumnNames=_PLAIN) -> dict:
         if c.name not in changed: continue
         cell,line = c.named(cfs.raw)[0], known.get(c.name)
         at, = _places_of(c, c.named(cfs.raw))
-        told = shown.words.get(c.name, (None,))[0] or _unit_text(c, cell, terms)
-        one:dict[str, Any] = dict(at=at, text=told, how='' if line is None else line.how, sure=None)
+        text = shown.words.get(c.name, (None,))[0] or _unit_text(c, cell, terms)
+        one:dict[str, Any] = dict(at=at, text=text, how='' if line is None else line.how, sure=None)
         if line is not None and c.ordered and not line.levels: one['sure'] = [float(line.low), float(line.high)]
         out[str(g)] = one
     return out
@@ -456,7 +456,7 @@ def _question_of_page(desk:_Desk, mine) -> _RowQuestion: # What a person has set
         raise ValueError(f'state must be one of this panel, got {e}') from e
 
 # %% ../../nbs/use/05_editors.ipynb #c74
-def _words_told(desk:_Desk, row:int) -> list: # (word, whether it is fixed)
+def _words_record(desk:_Desk, row:int) -> list: # (word, whether it is fixed)
     "The words of a text."
     text, = desk.one(row)
     spans,frozen = cast(Any, desk.domain.words)(text), desk.cf.encode([text]).frozen[0].tolist()

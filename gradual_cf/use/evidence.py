@@ -36,15 +36,15 @@ def _end(c:Column, v:float) -> Any: # A raw number; None where it is open
 
 def _constraint(c:Column, may:bool, low:float, high:float, follows:bool=False) -> dict:
     "What may become of a column in one row, and whether it follows others."
-    told:dict[str, Any] = dict(feature=json_value(c.name), columns=[json_value(s) for s in c.sources], may_change=bool(may))
-    if follows: told['follows'] = True
+    record:dict[str, Any] = dict(feature=json_value(c.name), columns=[json_value(s) for s in c.sources], may_change=bool(may))
+    if follows: record['follows'] = True
     if not c.levels:
-        told |= dict(low=_end(c, low), high=_end(c, high), decimals=None if len(c.between) else c.digits)
-        if c.every and not len(c.between): told['step'] = float(c.every)
-        return told | (dict(codes=[float(v) for v in c.codes]) if c.codes else {})
+        record |= dict(low=_end(c, low), high=_end(c, high), decimals=None if len(c.between) else c.digits)
+        if c.every and not len(c.between): record['step'] = float(c.every)
+        return record | (dict(codes=[float(v) for v in c.codes]) if c.codes else {})
     there = [k for k,v in enumerate(c.levels) if v in c.offered and (not c.ordered or low <= k <= high)]
-    told['levels'] = [json_value(c.levels[k]) for k in there]
-    return told if len(c.sources) == 1 else told | dict(cells=cast(Any, c).rows[there].astype(int).tolist()) # of its 0/1 columns
+    record['levels'] = [json_value(c.levels[k]) for k in there]
+    return record if len(c.sources) == 1 else record | dict(cells=cast(Any, c).rows[there].astype(int).tolist()) # of its 0/1 columns
 
 def _constraints_of(domain, enc:Encoded) -> list: # Of each row, a line a column
     "What a question allowed."
@@ -79,7 +79,7 @@ def _lines_of_row(frame:pd.DataFrame|None, i:int) -> list|None:
     lines = frame[frame.row == i].drop(columns='row').to_dict('records')
     return [{k: [json_value(u) for u in v] if isinstance(v, tuple) else json_value(v) for k,v in line.items()} for line in lines]
 
-def _ranges_told(cfs:Counterfactuals, i:int, ranges:pd.DataFrame|None) -> list|None:
+def _ranges_record(cfs:Counterfactuals, i:int, ranges:pd.DataFrame|None) -> list|None:
     "How far one answer may vary, ordered levels by their names."
     lines,columns = _lines_of_row(ranges, i), {json_value(c.name): c for c in cfs.domain.features}
     for line in lines or ():
@@ -118,9 +118,9 @@ def evidence(
         most,read = None if enc.most is None else int(enc.most[i]), answer['read']
         question = asked | dict(target=answer['target'], constraints=constraints[i], max_changes=most)
         proof = dict(said=answer['proof'], of=whole['optimal']*read, among=whole['among']*read, size=answer['size'], bound=answer['bound'])
-        told = shared | dict(question=question, answer=answer, proof=proof, region=_ranges_told(cfs, i, ranges),
+        record = shared | dict(question=question, answer=answer, proof=proof, region=_ranges_record(cfs, i, ranges),
                              reasons=_lines_of_row(getattr(reasons, 'frame', None), i), letter=letters and letters[i])
-        out.append(plain_json(told | dict(sha256=checker.seal(told))))
+        out.append(plain_json(record | dict(sha256=checker.seal(record))))
     return out
 
 # %% ../../nbs/use/09_evidence.ipynb #e22
@@ -139,8 +139,8 @@ def own_answers(cf) -> tuple: # As `check_evidence.py` takes a model
     """
     own = getattr(given_model(cf.model), 'predictor', None)
     if own is None:
-        says = lambda frame: cf.logits(frame, cf.encode(frame).x).double()
-        return (lambda frame: says(typed_rows(cf, frame)) if cf.numbers else says(typed_rows(cf, frame)).softmax(1)), ()
+        logits = lambda frame: cf.logits(frame, cf.encode(frame).x).double()
+        return (lambda frame: logits(typed_rows(cf, frame)) if cf.numbers else logits(typed_rows(cf, frame)).softmax(1)), ()
     ask = lambda frame: own.ask(typed_rows(cf, frame)[list(own.names or frame)])
     if own.labels is None: return ask, ()
     labels = lambda frame: own.labels(typed_rows(cf, frame)[list(own.names or frame)])
@@ -158,7 +158,7 @@ def _raw_end(c:Column, line:dict, at:int) -> float: # 0 for the low end, -1 for 
     v = line[('low', 'high')[at]]
     return (-np.inf, np.inf)[at] if v is None else checker.number(v)
 
-def _encoded_again(explainer, records:list, data:pd.DataFrame) -> Encoded:
+def _encoded_records(explainer, records:list, data:pd.DataFrame) -> Encoded:
     "Rows with what their questions allowed."
     enc = explainer.encode(data)
     frozen,ends = enc.frozen.clone(), [torch.full_like(enc.x, v) for v in (-np.inf, np.inf)]
@@ -173,7 +173,7 @@ def _encoded_again(explainer, records:list, data:pd.DataFrame) -> Encoded:
     most = [t['question']['max_changes'] for t in records]
     return enc._replace(frozen=frozen, low=ends[0], high=ends[1], most=None if None in most else torch.tensor(most))
 
-def rows_told(explainer, records:list, cells:list) -> pd.DataFrame: # A list of cells a row
+def frame_of_cells(explainer, records:list, cells:list) -> pd.DataFrame: # A list of cells a row
     "Rows that records tell of."
     columns = explainer.domain.write(explainer.x_train[:1]).columns
     named = [dict(zip((c['name'] for c in t['columns']), row)) for t,row in zip(records, cells)]
@@ -182,8 +182,8 @@ def rows_told(explainer, records:list, cells:list) -> pd.DataFrame: # A list of 
 
 def answers_of(explainer, records:list) -> Counterfactuals: # Of rows that were read
     "The answers that records hold, with what the model says of them now; raises `ValueError` for another kind of target."
-    data,raw = (rows_told(explainer, records, [t['answer'][k] for t in records]) for k in ('data', 'answer'))
-    enc,known = _encoded_again(explainer, records, data), {json_value(v): v for v in explainer.classes}
+    data,raw = (frame_of_cells(explainer, records, [t['answer'][k] for t in records]) for k in ('data', 'answer'))
+    enc,known = _encoded_records(explainer, records, data), {json_value(v): v for v in explainer.classes}
     z,aims = explainer.logits(data, enc.x), [t['question']['target'] for t in records]
     if any(isinstance(a, list) != explainer.numbers for a in aims):
         raise ValueError(f'text must aim at what the model answers, got {aims[0]!r}')

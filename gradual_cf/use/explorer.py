@@ -21,12 +21,12 @@ from ..render import csv_text, language_of, N_, render
 from ..search.answer import Explainer
 from ..models.targets import class_words
 from .drawing import (
-    _others_picture, _change_picture, _pixels_png, _PLAIN, _margin_said, _plan_picture, _score_text, _SHEET,
+    _others_picture, _change_picture, _pixels_png, _PLAIN, _margin_text, _plan_picture, _score_text, _SHEET,
     _standing_picture, _ColumnNames, _unit_text)
 from .editors import (
-    _ASKED_TOGETHER, _changes_told, _checked_target, _columns_for_page, _Desk, _grid, _hand_said, _lines, _menu,
-    _next_refused, _nowhere, _several_answers, _places_of, _question_of_page, _RowQuestion, _real_case, _row_told, _Shown, _shown_of,
-    _UNSET, _words_told, _Latest)
+    _ASKED_TOGETHER, _changes_record, _checked_target, _columns_for_page, _Desk, _grid, _hand_outputs, _lines, _menu,
+    _next_refused, _nowhere, _several_answers, _places_of, _question_of_page, _RowQuestion, _real_case, _row_record, _Shown, _shown_of,
+    _UNSET, _words_record, _Latest)
 from .letter import letter
 from .reasons import reasons
 
@@ -77,30 +77,30 @@ def _page_facts(desk:_Desk, terms:_ColumnNames) -> dict:
 
 def _row_page(desk:_Desk, row:int, fixed:dict, terms:_ColumnNames) -> dict:
     "What a page is told of a row."
-    told:dict[str, Any] = dict(name=desk.names[row], columns=_row_told(desk, row, fixed['columns'], terms))
-    if desk.domain.kind == 'text': told |= dict(text=desk.one(row)[0], words=_words_told(desk, row))
-    if desk.domain.kind == 'image': told |= dict(png=_pixels_png(desk.cf.encode(desk.one(row)).x[0]))
-    return told
+    page:dict[str, Any] = dict(name=desk.names[row], columns=_row_record(desk, row, fixed['columns'], terms))
+    if desk.domain.kind == 'text': page |= dict(text=desk.one(row)[0], words=_words_record(desk, row))
+    if desk.domain.kind == 'image': page |= dict(png=_pixels_png(desk.cf.encode(desk.one(row)).x[0]))
+    return page
 
 # %% ../../nbs/use/06_explorer.ipynb #c22
-def _said_page(desk:_Desk, q:_RowQuestion) -> dict:
+def _output_page(desk:_Desk, q:_RowQuestion) -> dict:
     "What the model says of a row as it was moved, and what is needed."
-    cf,lang,said = desk.cf, desk.lang, _hand_said(desk, q)
+    cf,lang,outputs = desk.cf, desk.lang, _hand_outputs(desk, q)
     label = cf.aimed(q.target, desk.logits(q.row)[None])
     asked:Any = SimpleNamespace(goal=cf.goal, cut=cf.cut, tau=cf.settings.tau, classes=cf.classes,
                                 target=cf.goal.to_labels(label, cf.classes))
     bars,scale = cf.goal.bars(label[0], needed(asked, 0)), [0., 1.]
     good = [max([0., *bars]), 1.]
     if cf.numbers:
-        ends = cf.says(cf.z_train, label.expand(len(cf.z_train), 2)).tolist() + bars + [said['before'], said['now']]
+        ends = cf.says(cf.z_train, label.expand(len(cf.z_train), 2)).tolist() + bars + [outputs['before'], outputs['now']]
         scale = [min(ends), max(ends)]
         good = [max(scale[0], label[0, 0].item()), min(scale[1], label[0, 1].item())]
     write = lambda v: _score_text(asked, v, lang)
     number,many = (lang.number(f'{v:,}') for v in (q.row + 1, len(desk)))
-    told = said | dict(name=desk.names[q.row], number=number, many=many, before=write(said['before']),
-                       now=write(said['now']), hand=bool(q.hand), wanted=cf.goal.name(q.target, lang))
-    about,hand = (render(f'explorer/{place}', 'html', lang, **told) for place in ('about', 'said'))
-    return dict(p=said['now'], scale=scale, good=good, enough=bool(said['reached']), about=about, hand=hand,
+    fields = outputs | dict(name=desk.names[q.row], number=number, many=many, before=write(outputs['before']),
+                       now=write(outputs['now']), hand=bool(q.hand), wanted=cf.goal.name(q.target, lang))
+    about,hand = (render(f'explorer/{place}', 'html', lang, **fields) for place in ('about', 'said'))
+    return dict(p=outputs['now'], scale=scale, good=good, enough=bool(outputs['reached']), about=about, hand=hand,
                 marks=[(v, lang.say(N_('{value} is needed'), value=write(v))) for v in bars])
 
 # %% ../../nbs/use/06_explorer.ipynb #letterpage
@@ -111,14 +111,14 @@ def _ways_pane(desk:_Desk, q:_RowQuestion, shown:_Shown, terms:_ColumnNames) -> 
 
 def _order_pane(desk:_Desk, q:_RowQuestion, shown:_Shown, terms:_ColumnNames) -> str:
     cfs,plan = shown.least, desk.once(('plan', q.number), q, shown.least.plan)
-    told = _standing_picture(cfs, aimed_at(cfs, 0, terms.lang), terms) + _plan_picture(plan, terms, shown.words)
-    return told + _soft(html.escape(_margin_said(shown.answer, terms, shown.words)))
+    picture = _standing_picture(cfs, aimed_at(cfs, 0, terms.lang), terms) + _plan_picture(plan, terms, shown.words)
+    return picture + _soft(html.escape(_margin_text(shown.answer, terms, shown.words)))
 
 def _reasons_pane(desk:_Desk, q:_RowQuestion, shown:_Shown, terms:_ColumnNames) -> str:
     names = {c.name: terms.name(c.name) for c in desk.domain.features}
-    told = reasons(desk.cf, desk.one(q.row), 4, q.target, dict(codes=names, language=terms.lang.name)).of(0)
-    if not told: return _soft(terms.lang.say(N_('No reasons: the model gives this row what is wanted.')))
-    return '<ol>' + ''.join(f'<li>{html.escape(text)}</li>' for text in told) + '</ol>'
+    given = reasons(desk.cf, desk.one(q.row), 4, q.target, dict(codes=names, language=terms.lang.name)).of(0)
+    if not given: return _soft(terms.lang.say(N_('No reasons: the model gives this row what is wanted.')))
+    return '<ol>' + ''.join(f'<li>{html.escape(text)}</li>' for text in given) + '</ol>'
 
 def _real_pane(desk:_Desk, q:_RowQuestion, shown:_Shown, terms:_ColumnNames) -> str:
     found,lang = _real_case(desk, q), terms.lang
@@ -138,26 +138,26 @@ def _pane(desk:_Desk, q:_RowQuestion, shown:_Shown, tab:str, terms:_ColumnNames)
     "What stands behind a tab, or why nothing does."
     try: return _PANES[tab](desk, q, shown, terms)
     except ValueError as e:
-        told = N_('No letter: {why}.') if tab == 'letter' else N_('Not here: {why}.')
-        return _soft(html.escape(terms.lang.say(told, why=e)))
+        refusal = N_('No letter: {why}.') if tab == 'letter' else N_('Not here: {why}.')
+        return _soft(html.escape(terms.lang.say(refusal, why=e)))
 
 # %% ../../nbs/use/06_explorer.ipynb #c24
 def _parts(panel, q:_RowQuestion, at:list, tab:str): # Name and value of each part
     "What a page is told of a question; `at` goes with it, so that it knows what is answered."
     desk,terms = panel.desk, panel.terms
-    yield 'said', dict(_said_page(desk, q), at=at)
-    told,features = panel.fixed['columns'], desk.domain.features
-    row = desk.once('row', _RowQuestion(q.row, q.target, q.preset), lambda: _row_told(desk, q.row, told))
+    yield 'said', dict(_output_page(desk, q), at=at)
+    columns,features = panel.fixed['columns'], desk.domain.features
+    row = desk.once('row', _RowQuestion(q.row, q.target, q.preset), lambda: _row_record(desk, q.row, columns))
     moved = dict(q.hand) if features else {}
     hand = {c.name: _places_of(c, [moved[c.name]])[0] for c in features if c.name in moved}
     def lines(changes):
         own = [(one['now'], hand.get(c.name), changes.get(str(g), {}).get('at')) for g,(c,one) in enumerate(zip(features, row))]
-        return dict(at=at, of=_lines(desk, q, [_grid(c, t, v) for c,t,v in zip(features, told, own)]) if features else [])
+        return dict(at=at, of=_lines(desk, q, [_grid(c, t, v) for c,t,v in zip(features, columns, own)]) if features else [])
     memory = 'changes', q.number
     before = desk.kept.get((memory, q.asked), {})
     yield 'lines', lines(before)
     shown = _shown_of(desk, q, terms)
-    cfs,changes = shown.least, desk.once(memory, q, lambda: _changes_told(desk, shown, terms))
+    cfs,changes = shown.least, desk.once(memory, q, lambda: _changes_record(desk, shown, terms))
     yield 'shown', (q, shown.answer)
     there = {g: one['at'] for g,one in changes.items() if one['at'] is not None}
     picture = '' if features else _change_picture(cfs, terms)
@@ -179,8 +179,8 @@ class _Panel:
         self.panes:dict[str, str] = {}
         self.worker,self.fixed = _Latest(lambda parts: parts(), self.show), _page_facts(desk, terms)
         publish('fixed', self.fixed)
-        told = '..'.join('' if v is None else f'{v:g}' for v in target) if desk.cf.numbers else desk.labels.index(target)
-        self.mine:dict[str, Any] = _UNSET | dict(row=0, target=told, preset=preset)
+        name = '..'.join('' if v is None else f'{v:g}' for v in target) if desk.cf.numbers else desk.labels.index(target)
+        self.mine:dict[str, Any] = _UNSET | dict(row=0, target=name, preset=preset)
         self.set(row=_next_refused(desk, target, -1, _ASKED_TOGETHER) or 0)
 
     @property
@@ -259,20 +259,20 @@ class _Panel:
         self.tab = tab if tab in _PANES else 'order'
         self.ask(self.mine)
 
-    def hear(self, told:dict):
+    def hear(self, message:dict):
         "What a page sends."
-        kind = told.get('kind')
-        mine:Any = told.get('mine')
-        if kind == 'ask' and told.get('fresh') == self.fresh:
-            self.tab = told['tab'] if told.get('tab') in _PANES else self.tab
-            self.ask(mine, int(told.get('n', 0)))
+        kind = message.get('kind')
+        mine:Any = message.get('mine')
+        if kind == 'ask' and message.get('fresh') == self.fresh:
+            self.tab = message['tab'] if message.get('tab') in _PANES else self.tab
+            self.ask(mine, int(message.get('n', 0)))
         if kind == 'open': self.set(**mine) if isinstance(mine, dict) else self.ask(mine)
-        if kind == 'go': self.go(self.asked.row + int(told['by']))
-        if kind == 'find': self.find(str(told['name']))
+        if kind == 'go': self.go(self.asked.row + int(message['by']))
+        if kind == 'find': self.find(str(message['name']))
         if kind in ('refused', 'keep'): getattr(self, kind)()
 
 # %% ../../nbs/use/06_explorer.ipynb #c29
-_TOLD = 'row', 'said', 'lines', 'answer', 'panes', 'many', 'status', 'done', 'tray' # What a page is told again and again
+_SENT = 'row', 'said', 'lines', 'answer', 'panes', 'many', 'status', 'done', 'tray' # What a page is told again and again
 
 @cache
 def _box_class():
@@ -304,12 +304,12 @@ def _box_class():
             self.panel.set(hand={})
             self.wait()
             q,_ = self.panel.shown
-            told = {name: getattr(self, name) for name in ('fixed', *_TOLD)}
+            parts = {name: getattr(self, name) for name in ('fixed', *_SENT)}
             known = [one for one in self.fixed['tabs'] if one[0] in tabs]
             shown = _shown_of(self.panel.desk, q, self.panel.terms)
             panes = {tab: _pane(self.panel.desk, q, shown, tab, self.panel.terms) for tab,_ in known}
-            told |= dict(panes=panes, fixed=self.fixed | dict(tabs=known, still=True))
-            plain,lang = json.dumps(told).replace('<', '\\u003c'), self.panel.terms.lang
+            parts |= dict(panes=panes, fixed=self.fixed | dict(tabs=known, still=True))
+            plain,lang = json.dumps(parts).replace('<', '\\u003c'), self.panel.terms.lang
             return render('explorer/page', 'html', lang, language=lang.name, sheet=Markup(self._css),
                           script=Markup(f'{self._esm}\nstart({plain});'))
 
@@ -355,7 +355,7 @@ def explorer(
     terms = _ColumnNames(looks.get('units', {}), names, looks.get('codes', {}), desk.lang)
     box,target = _box_class()(), _checked_target(desk, target)
     box.panel = _Panel(desk, target, terms, preset, lambda name, value: setattr(box, name, value))
-    box.on_msg(lambda _, told, __: box.panel.hear(told))
+    box.on_msg(lambda _, message, __: box.panel.hear(message))
     return box
 
 def _explorer_of(answers, language:str): # Answers, as `explain` returns them

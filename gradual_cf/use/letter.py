@@ -30,7 +30,7 @@ from ..models.targets import class_words, in_target, NUMBERS
 from ..templates.evidence import check_evidence as checker
 from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, with_usual_steps, _line_said,
                                    _numeric_columns, _visible)
-from .evidence import answers_of, evidence, own_answers, rows_told
+from .evidence import answers_of, evidence, own_answers, frame_of_cells
 from .reasons import Reasons, reasons as principal_reasons
 
 # %% auto #0
@@ -42,20 +42,20 @@ _OFF = dict(lower=N_('{name} too low: {before}.'), higher=N_('{name} too high: {
 _AGAINST = N_('{name} counted against this case: {before}.')
 _PHRASE = N_('{phrase}: {before}.')
 
-def _sentences(c:Column, told, lang:Language=ENGLISH, phrases=('', '')) -> dict: # -> way -> (**fields) -> sentence
+def _sentences(c:Column, given, lang:Language=ENGLISH, phrases=('', '')) -> dict: # -> way -> (**fields) -> sentence
     "The sentences about a column, by 'up', 'down' and 'other'; raises `ValueError` for anything else."
     texts = dict(up=_OFF[c.less], down=_OFF[c.more], other=_AGAINST)
-    begun = lambda text: lambda **fields: (told := lang.say(text, **fields))[:1].upper() + told[1:]
+    begun = lambda text: lambda **fields: (given := lang.say(text, **fields))[:1].upper() + given[1:]
     default:dict = {way: begun(text) for way,text in texts.items()}
     phrased = lambda phrase: lambda before, **_: lang.say(_PHRASE, phrase=phrase, before=before)
     default |= {way: phrased(phrase) for way,phrase in zip(('up', 'down'), phrases) if phrase}
-    if told is None: return default
+    if given is None: return default
     written = lambda text: compiled(environment(''), text, _WORD_FIELDS, 'words')
-    if isinstance(told, str): return dict.fromkeys(default, written(told))
-    pair = isinstance(told, (tuple, list)) and len(told) == 2 and all(isinstance(t, str) for t in told)
-    if pair and c.ordered: return default | dict(up=written(told[0]), down=written(told[1]))
+    if isinstance(given, str): return dict.fromkeys(default, written(given))
+    pair = isinstance(given, (tuple, list)) and len(given) == 2 and all(isinstance(t, str) for t in given)
+    if pair and c.ordered: return default | dict(up=written(given[0]), down=written(given[1]))
     wanted = 'a sentence, or a pair (up, down)' if c.ordered else 'one sentence'
-    raise ValueError(f'words must hold {wanted} for column {c.name!r}, got {told!r}')
+    raise ValueError(f'words must hold {wanted} for column {c.name!r}, got {given!r}')
 
 _WORD_FIELDS = 'name', 'before', 'after'
 
@@ -110,19 +110,19 @@ def _column_wording(c:Column, given:dict={}, lang:Language=ENGLISH) -> _ColumnWo
     return _ColumnWording(_visible(called), unit, sentences, reason, _in_language(c, lang, levels), lang, bool(name), levels)
 
 # %% ../../nbs/use/03_letter.ipynb #c47
-def _lines_of_record(said:list, answer, found:list) -> list: # Whether each row has an answer -> lines of each row
+def _lines_of_record(wording:list, answer, found:list) -> list: # Whether each row has an answer -> lines of each row
     "All columns of each row, with what they would have been, in the language of the letter; '' where one does not change."
     domain = answer.domain
     before,after = ([_column_texts(c, frame) for c in domain.features] for frame in (domain.rows(answer.data), domain.rows(answer.raw)))
-    line = lambda g, i, on: dict(number=g + 1, name=said[g].name, before=said[g].local(before[g][i]),
-                                 after=said[g].local(after[g][i]) if on and found[i] else '')
+    line = lambda g, i, on: dict(number=g + 1, name=wording[g].name, before=wording[g].local(before[g][i]),
+                                 after=wording[g].local(after[g][i]) if on and found[i] else '')
     return [[line(g, i, on) for g,on in enumerate(changed)] for i,changed in enumerate(answer.changed.tolist())]
 
-def _change(c:Column, said:_ColumnWording, line:dict, follows:bool=False, enough:_Enough|None=None) -> dict:
+def _change(c:Column, wording:_ColumnWording, line:dict, follows:bool=False, enough:_Enough|None=None) -> dict:
     "A line of the record as a letter shows it: what is there, and what would have been enough."
-    before,after = (said.amount(line[side]) for side in ('before', 'after'))
-    told = after if enough is None else _line_said(c, enough, said.local, said.amount, said.lang)
-    return dict(name=said.name, before=before, enough=told, follows=follows, certified=enough is not None and enough.kind != 'value')
+    before,after = (wording.amount(line[side]) for side in ('before', 'after'))
+    text = after if enough is None else _line_said(c, enough, wording.local, wording.amount, wording.lang)
+    return dict(name=wording.name, before=before, enough=text, follows=follows, certified=enough is not None and enough.kind != 'value')
 
 # %% ../../nbs/use/03_letter.ipynb #c50
 _WHY = dict(
@@ -139,10 +139,10 @@ _LIMITS = dict( # Of a column that may rise, fall or go both ways
     both=N_('we did not look at values below {low} or above {high}.'))
 _CLOSE = 1e-6 # Distance of a limit from a row's own value at which it is that value, in encoded units
 
-def _range_searched(c:Column, said:_ColumnWording, x, low, high) -> np.ndarray: # Encoded, `(n,)` each; sentences
+def _range_searched(c:Column, wording:_ColumnWording, x, low, high) -> np.ndarray: # Encoded, `(n,)` each; sentences
     "How far the search looked in a column; '' where its whole range was open."
     if c.low > c.high: return np.full(len(x), '', object) # no legal value is known
-    lang,(least,most) = said.lang, c.encoded(np.array([c.low, c.high])).tolist()
+    lang,(least,most) = wording.lang, c.encoded(np.array([c.low, c.high])).tolist()
     rise,fall = (low >= x - _CLOSE) & (least < x - _CLOSE), (high <= x + _CLOSE) & (most > x + _CLOSE)
     out = np.select([rise, fall], [lang.say(_WHY[c.more]), lang.say(_WHY[c.less])], '').astype(object)
     if c.measure or not c.scalable: return out
@@ -150,31 +150,31 @@ def _range_searched(c:Column, said:_ColumnWording, x, low, high) -> np.ndarray: 
     which = np.select([rise & above, fall & below, above & below, above, below], ['rise', 'fall', 'both', 'above', 'below'], '')
     for i in np.flatnonzero(which != ''):
         ends = (value_text(round(float(c.decoded(v[i])), c.digits), lang=lang) for v in (low, high))
-        out[i] = lang.say(_LIMITS[str(which[i])], **dict(zip(('low', 'high'), map(said.amount, ends))))
+        out[i] = lang.say(_LIMITS[str(which[i])], **dict(zip(('low', 'high'), map(wording.amount, ends))))
     return out
 
-def _what_held_columns(answer, enc, said:list) -> np.ndarray: # Sentences, '' where nothing held a column, `(n, g)`
+def _what_held_columns(answer, enc, wording:list) -> np.ndarray: # Sentences, '' where nothing held a column, `(n, g)`
     "What held each column of each row."
     domain,frozen = answer.domain, enc.frozen.cpu().numpy()
     rows,led = domain.rows(answer.data), [] if domain.relations is None else domain.relations.led
     gone = np.stack([rows[c.sources[0]].isna().to_numpy(bool) for c in domain.features], 1)
     follows = np.broadcast_to(np.isin(np.arange(len(domain.features)), list(led)), frozen.shape)
     role = np.array([(domain.roles or {}).get(c.name, ('',))[0] for c in domain.features])
-    first = [said[0].lang.say(_WHY[why]) for why in ('unknown', 'follows', 'person', 'identifier', 'fixed')]
+    first = [wording[0].lang.say(_WHY[why]) for why in ('unknown', 'follows', 'person', 'identifier', 'fixed')]
     which = gone & frozen, follows, frozen & (role == 'person'), frozen & (role == 'identifier'), frozen
     out = np.select(which, first, '').astype(object)
     if enc.low is None: return out
     for g,c,entry in _numeric_columns(domain):
-        closed = _range_searched(c, said[g], *(v[:, entry].double().cpu().numpy() for v in (answer.x, enc.low, enc.high)))
+        closed = _range_searched(c, wording[g], *(v[:, entry].double().cpu().numpy() for v in (answer.x, enc.low, enc.high)))
         out[:, g] = np.where(out[:, g] == '', closed, out[:, g])
     return out
 
 # %% ../../nbs/use/03_letter.ipynb #c52
-def _kept_and_why(said:list, held:np.ndarray, changes) -> list: # Of one row: sentences `(g,)`, positions of columns
+def _kept_and_why(wording:list, held:np.ndarray, changes) -> list: # Of one row: sentences `(g,)`, positions of columns
     "What was not asked for, and why."
-    facts = [said[0].lang.say(_WHY[why]) for why in ('unknown', 'follows')] # which a bank cannot word otherwise
-    why = lambda s, told: told if s.why is None or told in facts else s.why
-    return [dict(name=s.name, why=why(s, told)) for g,(s,told) in enumerate(zip(said, held)) if told and g not in changes]
+    facts = [wording[0].lang.say(_WHY[why]) for why in ('unknown', 'follows')] # which a bank cannot word otherwise
+    why = lambda s, sentence: sentence if s.why is None or sentence in facts else s.why
+    return [dict(name=s.name, why=why(s, sentence)) for g,(s,sentence) in enumerate(zip(wording, held)) if sentence and g not in changes]
 
 # %% ../../nbs/use/03_letter.ipynb #c55
 _CONFIRMED = N_('{percent} of the other models that were asked agree with this decision.')
@@ -189,9 +189,9 @@ _AMONG = { # Of which answers, as `_scope` has it
     'plausible': N_('that are plausible'), 'well within': N_('that are well within the decision'),
     'noise': N_('that withstand noise in the data')}
 
-def _standing_lines(told:dict, lang:Language=ENGLISH) -> list: # A record
+def _standing_lines(record:dict, lang:Language=ENGLISH) -> list: # A record
     "How an answer stands, in sentences."
-    confirmed,proof = told['answer']['confirmed'], told['proof']
+    confirmed,proof = record['answer']['confirmed'], record['proof']
     lines = [] if confirmed is None else [lang.say(_CONFIRMED, percent=sided_percent(confirmed, 0., lang))]
     if proof['said'] != 'optimal': return lines
     marks = [m for m in _AMONG if m in proof['among'] and (m != 'plausible' or 'compared where' not in proof['among'])]
@@ -206,17 +206,17 @@ def _other_ways(answers) -> dict: # Position of a row -> ways: cells of another 
         if answers.answer[k] > 1: out.setdefault(int(row[k]), []).append(dict(answer=cells, after=answers.prob[k].item()))
     return out
 
-def _ways_said(explainer, records:list, said:list, lines:list) -> list: # Of each row
+def _ways_record(explainer, records:list, wording:list, lines:list) -> list: # Of each row
     "Other ways as a letter shows them."
     found = [(i, way['answer']) for i,t in enumerate(records) for way in t['letter']['ways']]
     out,columns = [[] for _ in records], explainer.domain.features
     if not found: return out
-    frame = explainer.domain.rows(rows_told(explainer, [records[i] for i,_ in found], [cells for _,cells in found]))
+    frame = explainer.domain.rows(frame_of_cells(explainer, [records[i] for i,_ in found], [cells for _,cells in found]))
     texts = [_column_texts(c, frame) for c in columns]
     for k,(i,cells) in enumerate(found):
         names,data = [c['name'] for c in records[i]['columns']], records[i]['answer']['data']
         moved = {name for name,*two in zip(names, data, cells) if checker.differs(*two)}
-        changes = [_change(c, said[g], lines[i][g] | dict(after=said[g].local(texts[g][k]))) for g,c in enumerate(columns)
+        changes = [_change(c, wording[g], lines[i][g] | dict(after=wording[g].local(texts[g][k]))) for g,c in enumerate(columns)
                    if moved & set(map(json_value, c.sources))]
         out[i].append(dict(changes=changes))
     return out
@@ -234,7 +234,7 @@ def _found_beside(explainer, answer, asked:dict, ranges:bool, lang:Language) -> 
 _DOUBT = N_('no agreement') # Of several models
 _PLACES = range(6, 18) # Digits of a number that a model says
 
-def _number_told(v:float, target, lang:Language) -> str: # An interval
+def _number_text(v:float, target, lang:Language) -> str: # An interval
     "A number, with as many digits as it takes to be on the side where it is."
     low,high = target.tolist()
     inside = lambda n: low <= n <= high
@@ -244,13 +244,13 @@ def _number_told(v:float, target, lang:Language) -> str: # An interval
 def _decisions(explainer, answer, called:dict, lang:Language=ENGLISH) -> list: # Label -> words
     "What the model decided, by the names of its classes."
     z = explainer.logits(answer.data, answer.x)
-    if explainer.goal is NUMBERS: return [_number_told(v, t, lang) for v,t in zip(z[:, 0].tolist(), answer.tensors.target)]
+    if explainer.goal is NUMBERS: return [_number_text(v, t, lang) for v,t in zip(z[:, 0].tolist(), answer.tensors.target)]
     doubt = z.shape[1] - 1 if isinstance(explainer.model, JointModel) else None
     label = lambda t: explainer.classes[t] if explainer.classes else t
-    return [lang.say(_DOUBT) if t in (doubt, -1) else _class_said(label(t), called, lang)
+    return [lang.say(_DOUBT) if t in (doubt, -1) else _class_text(label(t), called, lang)
             for t in explainer.decided(answer.data, z).tolist()]
 
-def _class_said(label, called:dict, lang:Language) -> str:
+def _class_text(label, called:dict, lang:Language) -> str:
     "A class, by its name where it has one."
     return _visible(called.get(str(label)) or class_words(label, lang), lang)
 
@@ -263,21 +263,21 @@ def _asked_reasons(house:dict) -> dict: # k, codes and never
     check_range('reasons', reasons, least=1, whole=True)
     return dict(k=reasons) | more
 
-def _principal(found:Reasons|None, answer, said:list, codes) -> list: # Of each row: sentences, are all together enough?
+def _principal(found:Reasons|None, answer, wording:list, codes) -> list: # Of each row: sentences, are all together enough?
     "The principal reasons of each row, in the words of the bank or by their codes."
     if found is None: return [([], False)]*len(answer)
-    lang,out = said[0].lang, [[] for _ in range(len(answer))]
+    lang,out = wording[0].lang, [[] for _ in range(len(answer))]
     place = {str(c.name): g for g,c in enumerate(answer.domain.features)}
     texts = [_column_texts(c, answer.domain.rows(answer.data)) for c in answer.domain.features]
     coded = set(map(str, codes))
     for line in found.frame.itertuples():
         if line.columns in place and line.columns not in coded:
-            s,g = said[place[line.columns]], place[line.columns]
+            s,g = wording[place[line.columns]], place[line.columns]
             after = s.amount(line.compared)
-            told = s.words[line.way](name=s.name, before=s.amount(s.local(texts[g][line.row])), after=after)
-        elif line.code == line.reason: told = line.reason
-        else: told = lang.say(N_('{reason} (code {code})'), reason=line.reason, code=line.code)
-        out[line.row].append(_visible(told, lang))
+            sentence = s.words[line.way](name=s.name, before=s.amount(s.local(texts[g][line.row])), after=after)
+        elif line.code == line.reason: sentence = line.reason
+        else: sentence = lang.say(N_('{reason} (code {code})'), reason=line.reason, code=line.code)
+        out[line.row].append(_visible(sentence, lang))
     return list(zip(out, found.enough.tolist()))
 
 # %% ../../nbs/use/03_letter.ipynb #c66
@@ -290,11 +290,11 @@ def _all_fields(texts:list, answer, words:tuple, codes, looked:tuple) -> Iterato
     against = changes.row[changes.note.str.contains(AGAINST_DIRECTION, regex=False)].unique() if 'note' in changes else ()
     columns,there = answer.domain.features, [t['answer']['valid'] and i not in against for i,t in enumerate(told)]
     records,held = _lines_of_record(said, answer, there), _what_held_columns(answer, explainer.enc_of(answer), said)
-    ways = _ways_said(explainer, told, said, records)
+    ways = _ways_record(explainer, told, said, records)
     decisions,principal = _decisions(explainer, answer, called, lang), _principal(found, answer, said, codes)
     for i,(text,known,record) in enumerate(zip(texts, told, records)):
         order,target = [g for g in enough[i] if record[g]['after']], answer.target[i]
-        aim = answer.goal.words(target, lang) if answer.goal.numbers else _class_said(target, called, lang)
+        aim = answer.goal.words(target, lang) if answer.goal.numbers else _class_text(target, called, lang)
         bar,(reasons,all_enough) = level_of(answer, i), principal[i]
         told = {line.columns for line in found.frame[found.frame.row == i].itertuples()} if reasons else set()
         all_ = not there[i] or told <= {str(columns[g].name) for g in order}
@@ -312,10 +312,10 @@ def _all_fields(texts:list, answer, words:tuple, codes, looked:tuple) -> Iterato
             changes=[_change(columns[g], said[g], record[g], not chosen[i][g], enough[i].get(g)) for g in order],
             ways=ways[i], sure=sure, record=record, sealed=Markup(text))
 
-def _head_of(told:dict) -> dict: # A record
+def _head_of(record:dict) -> dict: # A record
     "What every letter names."
-    return dict(row=_visible(str(told['answer']['row'])), date=_visible(told['made_at']), language=told['letter']['language'],
-                checksum='-'.join(told['sha256'][i:i + 4] for i in range(0, 16, 4))) # as a person sees it
+    return dict(row=_visible(str(record['answer']['row'])), date=_visible(record['made_at']), language=record['letter']['language'],
+                checksum='-'.join(record['sha256'][i:i + 4] for i in range(0, 16, 4))) # as a person sees it
 
 # %% ../../nbs/use/03_letter.ipynb #c78
 _SHOWN = 10 # Rows that an error names
@@ -357,8 +357,8 @@ def _slot(name:str, given, index:Sequence) -> list: # A text for each row; None 
         each = [known.get(str(i)) for i in index]
     elif isinstance(given, Sequence) and len(given) == len(index): each = list(given)
     else: raise ValueError(f'{name} must be a text, or one for each of {len(index)} letters, got {given!r}')
-    if strange := [v for v in each if v is not None and v is not False and not isinstance(v, str)]:
-        raise ValueError(f'{name} must be a text, or False to leave it out, got {strange[0]!r}')
+    if wrong := [v for v in each if v is not None and v is not False and not isinstance(v, str)]:
+        raise ValueError(f'{name} must be a text, or False to leave it out, got {wrong[0]!r}')
     return ['' if v is False else v for v in each]
 
 def slots_of(index:Sequence, notices, strict:bool|None=False, **slots) -> list: # Of each letter a dict
@@ -369,9 +369,9 @@ def slots_of(index:Sequence, notices, strict:bool|None=False, **slots) -> list: 
         raise ValueError(f'{empty[0]} must be given where notices names {rules!r}, or False to leave it out on purpose, '
                          f'got none of {", ".join(empty)}')
     if words is None:
-        told = f"notices must come with the lender's own words, notices={{{rules!r}: FILE}}, or False to leave them out"
-        if strict: raise ValueError(f'{told}, got the name alone')
-        if strict is not None: warnings.warn(f"{told}; the letters have none", stacklevel=3)
+        advice = f"notices must come with the lender's own words, notices={{{rules!r}: FILE}}, or False to leave them out"
+        if strict: raise ValueError(f'{advice}, got the name alone')
+        if strict is not None: warnings.warn(f"{advice}; the letters have none", stacklevel=3)
     more = dict(rules=rules, paper=PAPER_SIZES.get(rules, 'A4'), notices=words or '')
     return [{name: (v[i] or '').strip() for name,v in each.items()} | more for i in range(len(index))]
 
@@ -422,17 +422,17 @@ def _writer(template, format:str, lang:Language=ENGLISH, fields=_FIELDS) -> Call
     if format not in _FORMATS:
         raise ValueError(f'format must be {", ".join(map(repr, _FORMATS[:-1]))} or {_FORMATS[-1]!r}, got {format!r}')
     if format == 'json' and template is not None: raise ValueError("template must be left out for format 'json', got one")
-    if format == 'json': return lambda **told: json.dumps(told, ensure_ascii=False, indent=1)
+    if format == 'json': return lambda **values: json.dumps(values, ensure_ascii=False, indent=1)
     if not isinstance(template or '', str): raise ValueError(f'template must be a text of Jinja2, got {type(template).__name__}')
     made_of = environment('html' if format == 'pdf' else format, 'letter', lang)
     write = compiled(made_of, "{% extends 'letter' %}" if template is None else template, fields, 'template')
-    def page(**told):
-        text = re.sub(r'\n{3,}', '\n\n', write(**told)).strip() + '\n'
+    def page(**values):
+        text = re.sub(r'\n{3,}', '\n\n', write(**values)).strip() + '\n'
         form,sealed = checker.carried(text)
-        if sealed == told['sealed'] or form == 'txt' and told['checksum'] in text:
+        if sealed == values['sealed'] or form == 'txt' and values['checksum'] in text:
             return pdf_of(text, sealed) if format == 'pdf' else text
         raise ValueError("template must carry the record, sealed, as it is: {% include 'record' %} does that; "
-                         f'got a letter without it for row {told["row"]}')
+                         f'got a letter without it for row {values["row"]}')
     return page
 
 # %% ../../nbs/use/03_letter.ipynb #0a91c0df
@@ -440,47 +440,47 @@ _NOTE = 'why', 'row', 'date', 'language', 'checksum', 'sealed', *_SLOTS, 'notice
 
 def _pages_of(cf, texts:list, slots:list, format:str, template, given:dict, asked:dict, looked=None) -> list: # Records, which are alike
     "The letters that records give; `looked`: what is known besides."
-    told = list(map(json.loads, texts))
-    lang,read = language_of(told[0]['letter']['language']), told[0]['answer']['read']
+    records = list(map(json.loads, texts))
+    lang,read = language_of(records[0]['letter']['language']), records[0]['answer']['read']
     if read:
-        write,answers = _writer(template, format, lang), answers_of(cf, told)
-        looked = looked or _found_beside(cf, answers, asked, told[0]['region'] is not None, lang)
+        write,answers = _writer(template, format, lang), answers_of(cf, records)
+        looked = looked or _found_beside(cf, answers, asked, records[0]['region'] is not None, lang)
         fields = _all_fields(texts, answers, _wording_of(cf, given, lang), asked['codes'], looked)
     else:
         note = None if format == 'json' else "{% extends 'note' %}"
-        why = [_visible(t['answer']['proof'].removeprefix(NOT_READ)) for t in told]
+        why = [_visible(t['answer']['proof'].removeprefix(NOT_READ)) for t in records]
         write = _writer(note, format, lang, _NOTE)
-        fields = (_head_of(t) | dict(why=w, sealed=Markup(text)) for t,w,text in zip(told, why, texts))
+        fields = (_head_of(t) | dict(why=w, sealed=Markup(text)) for t,w,text in zip(records, why, texts))
     return [write(**known, **more) for known,more in zip(fields, slots)]
 
 # %% ../../nbs/use/03_letter.ipynb #c83
 def _wording_of(explainer, given:dict, lang:Language=ENGLISH) -> tuple: # `_ColumnWording` of each column; class -> words
     "What is said about all columns and classes; raises `ValueError` for unknown names."
     columns = explainer.domain.features
-    known,told = {c.name for c in columns}, {}
+    known,given_words = {c.name for c in columns}, {}
     for arg in _GIVEN:
-        v = told[arg] = given.get(arg) or {}
+        v = given_words[arg] = given.get(arg) or {}
         if not isinstance(v, dict): raise ValueError(f'{arg} must be a dict of columns, got {v!r}')
-        if v and all(k in LANGUAGES and k not in known for k in v): told[arg] = v.get(lang.name, {})
+        if v and all(k in LANGUAGES and k not in known for k in v): given_words[arg] = v.get(lang.name, {})
     labels = {*map(str, _labels_of(explainer))} # whose names stand under keys that are no columns
-    of_classes = {key: words for key,words in told['names'].items()
+    of_classes = {key: words for key,words in given_words['names'].items()
                   if key not in known and words and isinstance(words, dict) and {*map(str, words)} <= labels}
-    check_names(columns, **told | dict(names=[k for k in told['names'] if k not in of_classes]))
+    check_names(columns, **given_words | dict(names=[k for k in given_words['names'] if k not in of_classes]))
     called = {str(label): words for names in of_classes.values() for label,words in names.items()}
-    return [_column_wording(c, told, lang) for c in columns], called
+    return [_column_wording(c, given_words, lang) for c in columns], called
 
 def _check_words(explainer, names, words:tuple, strict:bool|None): # As of `_wording_of`
     "Say what has no words: an error if that is wanted, else a warning where words were given or are needed."
-    said,called = words
-    if strict is None or not (strict or names or said[0].lang is not ENGLISH): return
+    wording,called = words
+    if strict is None or not (strict or names or wording[0].lang is not ENGLISH): return
     missing = [f'class {v!r}' for v in _labels_of(explainer) if isinstance(v, str) and v not in called]
-    for c,s in reversed([*zip(explainer.domain.features, said)]):
+    for c,s in reversed([*zip(explainer.domain.features, wording)]):
         levels = [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and v not in s.levels]
         missing = [f'column {c.name!r}']*(not s.named) + levels + missing
     if not missing: return
-    told = (f'names must give words in {said[0].lang.name!r} for all that letters name, got none for {", ".join(missing)}')
-    if strict: raise ValueError(told)
-    warnings.warn(told, stacklevel=3)
+    problem = (f'names must give words in {wording[0].lang.name!r} for all that letters name, got none for {", ".join(missing)}')
+    if strict: raise ValueError(problem)
+    warnings.warn(problem, stacklevel=3)
 
 _HOUSE = dict(codes=None, never=(), language=None, names=None, units=None, words=None, why=None, reasons=4, ranges=True,
               sender=None, product=None, contact=None, notices=None, template=None, strict=False) # What a house says in all its letters
@@ -533,12 +533,12 @@ def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date
     format,others = format or (Path(path).suffix[1:] if path is not None else 'md'), {}
     if answer.answer is not None: answer,others = firsts(answer), _other_ways(answer)
     if not answer.domain.features: raise ValueError(f'answers must be about rows of a table, got {answer.domain!r}')
-    told = house_of(house)
-    explainer,template,strict = answer.explainer, told['template'], told['strict']
+    lender = house_of(house)
+    explainer,template,strict = answer.explainer, lender['template'], lender['strict']
     explainer.check_fitted()
-    asked,given,lang = _asked_reasons(told), _given_in(told, answer.domain), language_of(language)
+    asked,given,lang = _asked_reasons(lender), _given_in(lender, answer.domain), language_of(language)
     spoken = _wording_of(explainer, given, lang)
-    slots = slots_of(row_names(answer), told['notices'], strict, **_slots_in(told, addressee))
+    slots = slots_of(row_names(answer), lender['notices'], strict, **_slots_in(lender, addressee))
     _writer(template, format, lang) # before any row is looked at
     day,read = date_text(date, lang), np.flatnonzero(~answer.unread)
     _check_refused(explainer, answer[read])
@@ -547,7 +547,7 @@ def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date
     for at in (read, np.flatnonzero(answer.unread)):
         if not len(at): continue
         some = known if len(at) == len(answer) else known[at]
-        looked = _found_beside(explainer, some, asked, bool(told['ranges']), lang) if at is read else (None, None)
+        looked = _found_beside(explainer, some, asked, bool(lender['ranges']), lang) if at is read else (None, None)
         about = dict(language=lang.name, reasons=0 if looked[0] is None else asked['k'], usual=bool(explainer.coarse))
         texts = evidence(some, looked[0], looked[1], day, [about | dict(ways=others.get(i, [])) for i in at.tolist()])
         out |= dict(zip(at.tolist(), _pages_of(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)))
@@ -563,19 +563,19 @@ def _read_letter(text, beside, cf, date) -> dict: # A letter, and the same in JS
     try:
         form,sealed = checker.carried(text)
         if beside is not None: sealed = checker.carried(beside)[1]
-        told = checker.record_of(sealed)
-        checker.shape(told)
+        record = checker.record_of(sealed)
+        checker.shape(record)
     except checker.Unreadable as e:
         raise ValueError(f'text must hold a record that can be read: {str(e)[:_LONGEST]}; records gives those of plain text') from None
-    columns,rules = [c['name'] for c in told['columns']], [c['feature'] for c in told['question']['constraints']]
+    columns,rules = [c['name'] for c in record['columns']], [c['feature'] for c in record['question']['constraints']]
     own:list = list(map(json_value, cf.domain.display.columns))
     if {*columns} != {*own} or rules != [json_value(c.name) for c in cf.domain.features]:
         raise ValueError(f'text must hold a record of {len(own)} columns, {own}, got {str(columns)[:_LONGEST]}')
-    if form != 'record' and told['letter'] is None: raise ValueError('text must tell what letters tell, got a record without it')
-    day = None if date is None else date_text(date, language_of((told['letter'] or dict(language='en'))['language']))
-    if day not in (None, told['made_at']):
-        raise ValueError(f'text must be of {day}, got a letter of {str(told["made_at"])[:_LONGEST]}')
-    return dict(text=text, form=form, sealed=sealed, told=told)
+    if form != 'record' and record['letter'] is None: raise ValueError('text must tell what letters tell, got a record without it')
+    day = None if date is None else date_text(date, language_of((record['letter'] or dict(language='en'))['language']))
+    if day not in (None, record['made_at']):
+        raise ValueError(f'text must be of {day}, got a letter of {str(record["made_at"])[:_LONGEST]}')
+    return dict(text=text, form=form, sealed=sealed, told=record)
 
 _LONGEST = 400 # Signs of what an error quotes
 
@@ -599,13 +599,13 @@ def _check_seen(cf, letters:dict, template, given:dict, asked:dict): # Position 
             if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
 
 # %% ../../nbs/use/03_letter.ipynb #c90
-def _model_asked(cf, told:dict, ask:tuple, answer) -> dict: # A record, as the checker takes a model, its answer or None
+def _model_asked(cf, record:dict, ask:tuple, answer) -> dict: # A record, as the checker takes a model, its answer or None
     "What a model says of one record."
-    a,ways,faults = told['answer'], (told['letter'] or {}).get('ways', []), checker.check(told, ask)[0]
+    a,ways,faults = record['answer'], (record['letter'] or {}).get('ways', []), checker.check(record, ask)[0]
     if answer is None: return dict(changes=0, before=np.nan, after=np.nan, flips=False, legal=True, faults=faults)
     frames = [cf.domain.rows(frame) for frame in (answer.data, answer.raw)]
-    led = checker.says(ask, told, [way['answer'] for way in ways])[1] if ways else np.ones(1, bool)
-    lawful = [cf.domain.rows(rows_told(cf, [told], [way['answer']])) for way in ways]
+    led = checker.says(ask, record, [way['answer'] for way in ways])[1] if ways else np.ones(1, bool)
+    lawful = [cf.domain.rows(frame_of_cells(cf, [record], [way['answer']])) for way in ways]
     legal = all(cf.domain.legal(frames[0], frame).all() for frame in (frames[1], *lawful))
     before,after = answer.before[0].item(), answer.prob[0].item()
     flips = bool(answer.valid[0] and not answer.already[0] and led.all())
@@ -613,10 +613,10 @@ def _model_asked(cf, told:dict, ask:tuple, answer) -> dict: # A record, as the c
     return dict(changes=len(a['changed'])*a['valid'], before=before, after=after, flips=flips, legal=legal,
                 faults=faults or ['the model says something else']*other)
 
-def _untested(told:dict) -> str: # A record
+def _untested(record:dict) -> str: # A record
     "What nobody can tell from a record and the model alone."
-    known = dict(confirmed=told['answer']['confirmed'] is not None, proven=told['proof']['said'] == 'optimal')
-    return ', '.join(word for word,on in known.items() if on and told['answer']['valid'])
+    known = dict(confirmed=record['answer']['confirmed'] is not None, proven=record['proof']['said'] == 'optimal')
+    return ', '.join(word for word,on in known.items() if on and record['answer']['valid'])
 
 def check_evidence(
     text,         # A letter in any format, a record, or a list of these
@@ -653,33 +653,33 @@ def check_evidence(
     """
     cf.check_fitted()
     if not cf.domain.features: raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
-    told_by = house_of(house)
-    asked,texts = _asked_reasons(told_by), [text] if isinstance(text, (str, bytes)) else list(text)
-    look = _given_in(told_by, cf.domain)
+    lender = house_of(house)
+    asked,texts = _asked_reasons(lender), [text] if isinstance(text, (str, bytes)) else list(text)
+    look = _given_in(lender, cf.domain)
     _wording_of(cf, look)
     beside = [None]*len(texts) if records is None else [records] if isinstance(records, str) else list(records)
     if len(beside) != len(texts): raise ValueError(f'records must be one for each of {len(texts)} letters, got {len(beside)}')
     letters = [_read_letter(t, record, cf, date) for t,record in zip(texts, beside)]
     if not letters: raise ValueError('text must be at least one letter, got none')
-    told,digests,ask = [l['told'] for l in letters], fingerprints_of(cf), own_answers(cf)
-    names,read = [str(t['answer']['row']) for t in told], [i for i,t in enumerate(told) if t['answer']['read']]
-    slots = slots_of(names, told_by['notices'], None, **_slots_in(told_by, addressee))
+    contents,digests,ask = [l['told'] for l in letters], fingerprints_of(cf), own_answers(cf)
+    names,read = [str(t['answer']['row']) for t in contents], [i for i,t in enumerate(contents) if t['answer']['read']]
+    slots = slots_of(names, lender['notices'], None, **_slots_in(lender, addressee))
     try:
-        answers = answers_of(cf, [told[i] for i in read]) if read else []
+        answers = answers_of(cf, [contents[i] for i in read]) if read else []
         there = {i: answers[k] for k,i in enumerate(read)}
-        out = pd.DataFrame([_model_asked(cf, t, ask, there.get(i)) for i,t in enumerate(told)])
+        out = pd.DataFrame([_model_asked(cf, t, ask, there.get(i)) for i,t in enumerate(contents)])
     except (checker.Unreadable, ValueError) as e:
         raise ValueError(f'text must be about what the model reads: {str(e)[:_LONGEST]}') from None
-    for name,digest in digests.items(): out[name] = [t['fingerprints'].get(name) == digest for t in told]
+    for name,digest in digests.items(): out[name] = [t['fingerprints'].get(name) == digest for t in contents]
     own = np.flatnonzero(out[[*digests]].all(axis=1)).tolist()
     for i in own:
         if out.faults[i] and out.legal[i]:
             raise ValueError(f'text must be evidence that holds, got in letter {i}: {out.faults[i][0][:_LONGEST]}')
     seen = {i: letters[i] | dict(slots=slots[i]) for i in own if letters[i]['form'] != 'record'}
-    _check_seen(cf, seen, told_by['template'], look, asked)
+    _check_seen(cf, seen, lender['template'], look, asked)
     if rows is not None: # as the bank's files have them
-        files,data = cf.domain.rows(rows), cf.domain.rows(rows_told(cf, told, [t['answer']['data'] for t in told]))
-        if len(files) != len(told): raise ValueError(f'rows must be one for each of {len(told)} letters, got {len(files)}')
+        files,data = cf.domain.rows(rows), cf.domain.rows(frame_of_cells(cf, contents, [t['answer']['data'] for t in contents]))
+        if len(files) != len(contents): raise ValueError(f'rows must be one for each of {len(contents)} letters, got {len(files)}')
         out['row'] = np.all([comparable(files[c]) == comparable(data[c]) for c in data], 0)
-    out = out.drop(columns='faults').assign(reference=names, date=[t['made_at'] for t in told])
-    return out.assign(untested=list(map(_untested, told)))
+    out = out.drop(columns='faults').assign(reference=names, date=[t['made_at'] for t in contents])
+    return out.assign(untested=list(map(_untested, contents)))

@@ -56,16 +56,16 @@ def _representative_values(x:Tensor, ordered:bool) -> tuple: # Entries of a colu
 # %% ../../nbs/use/07_reasons.ipynb #r16
 _NUMBERS = 4_000_000 # Numbers in a pass
 
-def _values_tried(columns:Sequence, crowds:Sequence) -> tuple: # Columns: (feature, its entries); crowds: rows `(m, d)`
+def _values_tried(columns:Sequence, references:Sequence) -> tuple: # Columns: (feature, its entries); crowds: rows `(m, d)`
     """What every column takes: the values that stand for each of the crowds, each once.
 
     Entries that a value is written to, long `(q, w)`, the last repeated; the values, encoded, `(q, w)`; and for each
     column and each crowd which of the values, and their shares.
     """
     at,v,used = [],[],[]
-    last = torch.arange(max(len(entries) for _,entries in columns), device=crowds[0].device)
+    last = torch.arange(max(len(entries) for _,entries in columns), device=references[0].device)
     for feature,entries in columns:
-        parts = [_representative_values(x[:, entries], feature.ordered) for x in crowds]
+        parts = [_representative_values(x[:, entries], feature.ordered) for x in references]
         each,place = torch.cat([values for values,_ in parts]).unique(dim=0, return_inverse=True)
         places = place.split([len(values) for values,_ in parts])
         used.append([(i + sum(map(len, v)), share) for i,(_,share) in zip(places, parts)])
@@ -103,13 +103,13 @@ def _what_is_held_back(x:Tensor, leads:Tensor, tried:tuple, places:list, ways:Se
     _,v,used = tried
     base,best = leads[:, 0].clamp_max(-_LEAST), x.clone()
     gains,out = leads[:, 1:] - base[:, None], []
-    for entries,way,crowds in zip(places, ways, used):
-        near = crowds[0][0]
+    for entries,way,references in zip(places, ways, used):
+        near = references[0][0]
         own,other = x[:, entries[:1]], v[near, 0]
         worse = ((other - own)*way < 0) & (own != MISSING) & (other != MISSING) # 1 for above, -1 for below, 0 anywhere
         gain,at = gains[:, near].masked_fill(worse, -torch.inf).max(1)
         best[:, entries] = torch.where((gain > 0)[:, None], v[near][at, :len(entries)], x[:, entries])
-        out.append([gain.clamp_min(0), *((gains[:, i]*share.to(gains)).sum(1) for i,share in crowds)])
+        out.append([gain.clamp_min(0), *((gains[:, i]*share.to(gains)).sum(1) for i,share in references)])
     return _Contribution(base, best, *(torch.stack(v, 1) for v in zip(*out)))
 
 # %% ../../nbs/use/07_reasons.ipynb #cfc0c2f5
@@ -194,7 +194,7 @@ _SLIGHT,_SAME = .05, 4 # Share of the lack below which a column is no reason; de
 class _Tested(NamedTuple):
     "What the model said of each reason, in shares of the lack."
     alone:Tensor # What it closes by itself, `(n, u)`
-    told:Tensor  # Whether it is among the best `k`, bool `(n, u)`
+    chosen:Tensor # Whether it is among the best `k`, bool `(n, u)`
     back:Tensor  # What opens again when it is put back, of those told, `(n, u)`
     best:Tensor  # The value of each column that was tried, encoded, `(n, d)`
     owner:Tensor # Whose each entry is, long `(d,)`; u for nobody's
@@ -210,12 +210,12 @@ def _only(of:Tensor, count:int) -> Tensor: # Positions of reasons, `(m,)` -> boo
 def _few_together(cf, x:Tensor, label:Tensor, owner:Tensor, count:int) -> Tensor: # `(n, d)`; its own where none helps
     "Values of the nearest row at the cut-off that bring each row there, as few as are needed."
     out,named = x.clone(), owner < count
-    crowd = cache(lambda target: _at_cut_off(cf, label.new_tensor(target).view(label.shape[1:])))
+    at_bar = cache(lambda target: _at_cut_off(cf, label.new_tensor(target).view(label.shape[1:])))
     for i in range(len(x)):
         own,aim = x[[i]], label[i]
         lead = lambda xp: _lead(cf, add_followers(cf, xp, own.expand_as(xp)), aim.expand(len(xp), *aim.shape))
         reach = lambda xp: lead(xp) >= 0
-        some = torch.where(named, crowd(tuple(aim.flatten().tolist())), own)
+        some = torch.where(named, at_bar(tuple(aim.flatten().tolist())), own)
         some = some[reach(some)]
         if not len(some): continue
         xp = some[(some - own).abs().sum(1).argmin()][None]
@@ -245,21 +245,22 @@ def _tested_reasons(cf, q:Question, held:_Contribution, units:list, k:int) -> _T
     several = torch.tensor([len(unit.columns) > 1 for unit in units], device=x.device).nonzero()[:, 0]
     at,of = (v.flatten() for v in torch.meshgrid(torch.arange(n, device=x.device), several, indexing='ij'))
     alone[at, of] = closed(at, _only(of, u))
-    told = _best_k(alone, k) & (alone >= _SLIGHT)
-    bare = (~told.any(1)).nonzero()[:, 0]
+    chosen = _best_k(alone, k) & (alone >= _SLIGHT)
+    bare = (~chosen.any(1)).nonzero()[:, 0]
     if len(bare):
         best[bare] = _few_together(cf, x[bare], label[bare], owner, u)
         moved = best[bare] != x[bare]
-        told[bare] = torch.stack([moved[:, owner == j].any(1) for j in range(u)], 1)
+        chosen[bare] = torch.stack([moved[:, owner == j].any(1) for j in range(u)], 1)
         at,of = bare.repeat_interleave(u), torch.arange(u, device=x.device).repeat(len(bare))
         alone[at, of] = closed(at, _only(of, u))
-    at,of = told.nonzero(as_tuple=True)
-    whole,less = closed(torch.cat([torch.arange(n, device=x.device), at]), torch.cat([told, told[at] & ~_only(of, u)])).split([n, len(at)])
+    at,of = chosen.nonzero(as_tuple=True)
+    every = torch.cat([torch.arange(n, device=x.device), at])
+    whole,less = closed(every, torch.cat([chosen, chosen[at] & ~_only(of, u)])).split([n, len(at)])
     back = torch.zeros_like(alone)
     back[at, of] = whole[at] - less
     order = (alone + back)/2
-    told &= (order >= _SLIGHT) & _best_k(order.masked_fill(~told, -torch.inf), k)
-    return _Tested(alone, told, back, best, owner, units)
+    chosen &= (order >= _SLIGHT) & _best_k(order.masked_fill(~chosen, -torch.inf), k)
+    return _Tested(alone, chosen, back, best, owner, units)
 
 # %% ../../nbs/use/07_reasons.ipynb #r23
 def _taus(a:Tensor, b:Tensor) -> np.ndarray: # `(n, u)` each -> `(n,)`, NaN where all of a row are alike
@@ -270,27 +271,27 @@ def _taus(a:Tensor, b:Tensor) -> np.ndarray: # `(n, u)` each -> `(n,)`, NaN wher
 
 def _agreement(tested:_Tested, rivals:dict, k:int) -> pd.DataFrame: # Name -> what reasons add on average, `(n, u)`
     "How far other methods name the same, over all rows."
-    counted,out = tested.told.any(1), []
-    told = tested.told[counted]
+    counted,out = tested.chosen.any(1), []
+    chosen = tested.chosen[counted]
     for name,v in rivals.items():
         best = v[counted].topk(min(k, v.shape[1]), 1)
-        same = torch.zeros_like(told).scatter_(1, best.indices, best.values > 0) & told
-        share,order = (same.sum(1)/told.sum(1)).cpu().numpy(), _taus(tested.alone[counted], v[counted])
-        out.append(dict(method=name, rows=len(told), same=share.mean() if len(share) else np.nan,
+        same = torch.zeros_like(chosen).scatter_(1, best.indices, best.values > 0) & chosen
+        share,order = (same.sum(1)/chosen.sum(1)).cpu().numpy(), _taus(tested.alone[counted], v[counted])
+        out.append(dict(method=name, rows=len(chosen), same=share.mean() if len(share) else np.nan,
                         tau=np.nanmean(order) if np.isfinite(order).any() else np.nan))
     return pd.DataFrame(out)
 
 # %% ../../nbs/use/07_reasons.ipynb #r25
 _SHOWN = 5 # Rows on a page; the frame has all
 
-def _summary(told, lang:Language) -> str:
+def _summary(found, lang:Language) -> str:
     "How many rows get reasons, and how many reasons each."
-    n,all_ = int(told.refused.sum()), lang.number(f'{len(told.refused):,}')
-    if not n: return lang.say(N_('why 0 of {all} rows are not {wanted}: none to be told'), all=all_, wanted=told.wanted)
+    n,all_ = int(found.refused.sum()), lang.number(f'{len(found.refused):,}')
+    if not n: return lang.say(N_('why 0 of {all} rows are not {wanted}: none to be told'), all=all_, wanted=found.wanted)
     return lang.count('why {n} of {all} rows is not {wanted}: {mean} reasons, together enough for {enough}',
                       'why {n} of {all} rows are not {wanted}: {mean} reasons each, together enough for {enough}',
-                      n, all=all_, wanted=told.wanted, mean=lang.number(f'{len(told.frame)/n:.1f}'),
-                      enough=lang.number(f'{int(told.enough.sum()):,}'))
+                      n, all=all_, wanted=found.wanted, mean=lang.number(f'{len(found.frame)/n:.1f}'),
+                      enough=lang.number(f'{int(found.enough.sum()):,}'))
 
 @dataclass(frozen=True, repr=False)
 class Reasons(Exports):
@@ -383,39 +384,39 @@ def _reason_lines(cf, q:Question, tested:_Tested, rivals:Sequence, lang) -> tupl
     "A line for each reason that is told, best first; whether all of a row decide otherwise together, bool `(n,)`."
     x,owner,units = q.enc.x, tested.owner, tested.units
     if not len(x): return pd.DataFrame(columns=_LINE), np.zeros(0, bool)
-    score = ((tested.alone + tested.back)/2).masked_fill(~tested.told, -torch.inf).double().round(decimals=_SAME)
+    score = ((tested.alone + tested.back)/2).masked_fill(~tested.chosen, -torch.inf).double().round(decimals=_SAME)
     rank = 1 + score.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
-    some,of = tested.told.nonzero(as_tuple=True)
+    some,of = tested.chosen.nonzero(as_tuple=True)
     first = (some*(len(units) + 1) + rank[some, of]).argsort()
     some,of = some[first], of[first]
     rows = torch.cat([some, torch.arange(len(x), device=x.device)])
-    moved = _with_reasons_moved(cf, x[rows], tested.best[rows], owner, torch.cat([_only(of, len(units)), tested.told]))
+    moved = _with_reasons_moved(cf, x[rows], tested.best[rows], owner, torch.cat([_only(of, len(units)), tested.chosen]))
     other = cf.domain.decode(moved, None, True) # rules of rows play no part
-    said,aims = decisions(cf.model, other) if cf.settings.tau is None else None, q.target[rows] # by its own `predict`
-    there = said.to(aims) == aims if said is not None else cf.reaches(other, cf.logits(other, cf.encode(other).x), aims)
+    named,aims = decisions(cf.model, other) if cf.settings.tau is None else None, q.target[rows] # by its own `predict`
+    there = named.to(aims) == aims if named is not None else cf.reaches(other, cf.logits(other, cf.encode(other).x), aims)
     enough,own,j = there.cpu().numpy(), q.rows.iloc[some.cpu().numpy()], of.cpu().numpy()
     has,compared,way = (np.full(len(j), 'other', object) for _ in range(3))
     names = [[cf.domain.display.names[g] for g in unit.columns] for unit in units]
     for name,step in cf.coarse.items(): other[name] = (pd.to_numeric(other[name])/step).round()*step
     for u in np.unique(j):
         here,entries,columns = j == u, owner == u, units[u].columns
-        for df,said in ((own, has), (other, compared)):
+        for df,named in ((own, has), (other, compared)):
             cells = (cf.domain.features[g].named(df)[:len(j)][here] for g in columns)
             texts = [[value_text(v, lang=lang) for v in column] for column in cells]
             several = [', '.join(f'{name} {v}' for name,v in zip(names[u], row)) for row in zip(*texts)]
-            said[here] = several if len(columns) > 1 else texts[0]
+            named[here] = several if len(columns) > 1 else texts[0]
         if len(columns) > 1 or not cf.domain.features[columns[0]].ordered: continue
         way[here] = _way_taken(*(v[some[of == u]][:, entries][:, 0] for v in (x, tested.best)))
     number = lambda v: v[some, of].cpu().numpy()
     words = [units[u].code for u in j], [units[u].text for u in j], [', '.join(map(str, names[u])) for u in j]
-    told = (some.cpu().numpy(), number(rank), *words, has, compared, way, number(tested.alone), enough[:len(j)],
+    fields = (some.cpu().numpy(), number(rank), *words, has, compared, way, number(tested.alone), enough[:len(j)],
             number(tested.back), *map(number, rivals))
-    return pd.DataFrame(dict(zip(_LINE, told))), enough[len(j):]
+    return pd.DataFrame(dict(zip(_LINE, fields))), enough[len(j):]
 
 def _withheld_reasons(names, held:_Contribution, tested:_Tested, never) -> dict:
     "Columns that must not be named, and in how many rows each would have been a reason."
-    least = tested.alone.masked_fill(~tested.told, torch.inf).amin(1)
-    least = least.masked_fill(~tested.told.any(1), 0.) # where nothing is told, any of them would have been one
+    least = tested.alone.masked_fill(~tested.chosen, torch.inf).amin(1)
+    least = least.masked_fill(~tested.chosen.any(1), 0.) # where nothing is told, any of them would have been one
     gains = {c: held.gain[:, names.index(c)]/-held.base for c in never}
     return {c: n for c,gain in gains.items() if (n := int(((gain >= _SLIGHT) & (gain >= least)).sum()))}
 
@@ -451,9 +452,9 @@ def reasons(
     --------
     >>> reasons(cf, X_test[model.predict(X_test) == 'refused'][:3], k=4, target='granted')
     """
-    told:dict[str, Any] = dict(codes=None, never=(), language='en') | (house or {})
-    if len(told) > 3: raise ValueError(f'house must be a dict of codes, never and language, got {list(told)[3:]}')
-    codes,never,lang = told['codes'], told['never'], language_of(told['language'])
+    options:dict[str, Any] = dict(codes=None, never=(), language='en') | (house or {})
+    if len(options) > 3: raise ValueError(f'house must be a dict of codes, never and language, got {list(options)[3:]}')
+    codes,never,lang = options['codes'], options['never'], language_of(options['language'])
     target = wanted_of(cf, target, 'reasons')
     check_range('k', k, least=1, whole=True)
     if not cf.domain.features: raise ValueError(f'domain must be a table for reasons, got {cf.domain!r}')
