@@ -508,9 +508,8 @@ def tabular(
     >>> X, y, X_test, y_test = load_loans()
     >>> tabular(X, immutable=['age'], bounds={'income': (None, 90_000)}, units={'income': '€'})
     """
-    told = read or {}
-    if bad := [name for name in told if name not in _READ]: raise ValueError(f'read must be a dict of {list(_READ)}, got {bad}')
-    integer,special,grid,scale,missing,step = (_READ | told).values()
+    if bad := [name for name in read or {} if name not in _READ]: raise ValueError(f'read must be a dict of {list(_READ)}, got {bad}')
+    integer,special,grid,scale,missing,step = (_READ | (read or {})).values()
     if not isinstance(derive, (dict, type(None))): raise ValueError(f'derive must be a dict of columns, got {derive!r}')
     causes = {c: f for c,f in (derive or {}).items() if not callable(f) and isinstance(f, (tuple, list))}
     derive = {c: f for c,f in derive.items() if c not in causes} or (None if causes else {}) if derive is not None else None
@@ -525,13 +524,13 @@ def tabular(
         if not isinstance(v, (dict, type(None))): raise ValueError(f'{name} must be a dict of columns, got {v!r}')
     immutable,categorical = _with_roles(roles or {}, immutable, categorical)
     _check_frame(df, integer, siblings, categorical)
-    (bounds,levels),told = _split_bounds(df, bounds or {}, categorical), ()
+    (bounds,levels),findings = _split_bounds(df, bounds or {}, categorical), ()
     siblings = {name: _named_category(name, cols, df) for name,cols in siblings.items()}
     if listed:
         own = dict(categorical=categorical, integer=integer, bounds=bounds, increase_only=increase_only, levels=levels,
                    decrease_only=decrease_only, cost=cost or (), derive=derive or (), causes=causes or (),
                    step=step or (), better=better or (), relations=_names_in(relations, df.columns))
-        siblings,told = _found_categories(df, own | dict(roles=roles or ()))
+        siblings,findings = _found_categories(df, own | dict(roles=roles or ()))
         immutable = category_names(siblings.values(), immutable)
     columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special, partial(_with_step, step))
     named:dict[str, Any] = dict(immutable=immutable, bounds=bounds, levels=levels, cost=cost or (), step=step or (),
@@ -549,14 +548,15 @@ def tabular(
     immutable = [*immutable, *(name for name,(role,_) in found.items() if role == 'identifier')]
     if len({*immutable}) >= len(columns): immutable = named['immutable']
     named['immutable'] = immutable
-    told = _role_sentences(columns, found, guessed) + told
+    findings = _role_sentences(columns, found, guessed) + findings
     columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
     looks = _check_looks(columns, names, units, codes)
-    more = dict(most=None, grid=grid, keep=missing == 'keep', fill=fill, told=told, guessed=guessed, looks=looks, roles=found, coded=coded)
+    more = dict(most=None, grid=grid, keep=missing == 'keep', fill=fill, findings=findings, guessed=guessed, looks=looks, roles=found,
+                coded=coded)
     table = _fit_table(df, columns, named, (relations, derive, causes, cost), **more)
     if derive is None or derive:
         hangs = _hanging(table.columns, fitted_columns(table, df))
-        table = replace(table, hangs=hangs, told=told + (() if table.relations else _tie_sentences(table.columns, hangs)))
+        table = replace(table, hangs=hangs, findings=findings + (() if table.relations else _tie_sentences(table.columns, hangs)))
     log_findings(table.findings if len(table.findings) <= _MOST_FINDINGS else (*table.findings[:_MOST_FINDINGS - 1],
           f'… and {len(table.findings) - _MOST_FINDINGS + 1} more, which print(domain.text()) shows beside all columns'))
     return replace(_table_domain(table), data=df.copy(deep=False))
