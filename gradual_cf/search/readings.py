@@ -98,15 +98,6 @@ class _Units:
         if start_dim != 1: raise TypeError('rows in one')
         return self
 
-class _Levels(NamedTuple):
-    "Which level of a category rows have."
-    entries:_Units # One of them is 1, the others 0
-    __torch_function__ = _Units.__torch_function__
-
-    def embedded(self, weight:Tensor, padding_idx=None, max_norm=None, *how, **named) -> _Units:
-        if max_norm is not None: raise TypeError('weights that asking changes')
-        return _linear(self.entries, weight.T)
-
 # %% ../../nbs/search/10_readings.ipynb #lit90006
 def _as_entries(v, size:int) -> np.ndarray: # A number or a tensor -> `(size,)`
     at = _exactly(v) if isinstance(v, Tensor) else np.float64(v)
@@ -143,6 +134,16 @@ def _columns_of_all(some, dim:int=0) -> _Units:
 def _dropped(x:_Units, p:float=.5, training:bool=True, inplace:bool=False) -> _Units:
     if training: raise TypeError('a network that is trained')
     return x
+
+# %% ../../nbs/search/10_readings.ipynb #rd000009
+class _Levels(NamedTuple):
+    "Which level of a category rows have."
+    entries:_Units # One of them is 1, the others 0
+    __torch_function__ = _Units.__torch_function__
+
+    def embedded(self, weight:Tensor, padding_idx=None, max_norm=None, *how, **named) -> _Units:
+        if max_norm is not None: raise TypeError('weights that asking changes')
+        return _linear(self.entries, weight.T)
 
 # %% ../../nbs/search/10_readings.ipynb #lit90012
 def _bent_by(make, x:_Units, *how, inplace:bool=False, **named) -> _Units:
@@ -419,51 +420,7 @@ def _with_rounding(r:_ParsedModel|None, z:np.ndarray, x:np.ndarray) -> _ParsedMo
         far,most = np.maximum(low - total, total - high).max(initial=0.), np.abs(total).max(initial=1.)
     return r._replace(slack=max(r.slack, _ROUNDINGS*far/r.link.factor + 1e-10*most))
 
-# %% ../../nbs/search/10_readings.ipynb #lit90055
-_COMPARED = 500  # Training rows that are compared
-_NOTHING_READ = 'an inside that nothing here reads'
-_INSIDE = dict(trees='trees', leaves='trees and lines', layers='layers', lines='lines', sums='a sum of one term a column')
-
-def _readings(cf, grid:Grid) -> list|None: # A `_ParsedModel` of each model that has to agree
-    "How the model of an explainer is read; None where a part of it is only asked. Fitted models are read once."
-    now = (cf.model, cf.domain.features, cf.x_train)
-    if cf.read is None or any(a is not b for a,b in zip(now, cf.read[0])):
-        out = _read_models(cf, grid)
-        if not isinstance(cf.model, FrameModel): return out # a network may be trained on
-        cf.read = now, out
-    return cf.read[1]
-
-def _classes_of_step(step) -> list: # Names; of what consists of others, theirs
-    parts = getattr(step, 'transformers_', None) or getattr(step, 'transformer_list', None) or getattr(step, 'steps', ())
-    if not parts or isinstance(parts, dict): return [type(step).__name__]*(getattr(step, 'func', step) is not None)
-    return [name for _,part,*_ in parts if part is not None and not isinstance(part, str) for name in _classes_of_step(part)]
-
-def _steps_named(model:FrameModel) -> str:
-    "The steps before the last one, and what the last one stands in, in words; '' where there is nothing."
-    *steps,last = steps_of(model.predictor.source)
-    outer = f', within {type(last).__name__}' if hasattr(last, 'regressor_') else ''
-    if outer: steps += steps_of(last.regressor_)[:-1]
-    names = dict.fromkeys(name for step in steps for name in _classes_of_step(step))
-    return (f' behind {", ".join(names)}' if names else '') + outer
-
-def read_on_request(cf) -> Any: # A fitted explainer -> what its model asks to be read
-    """Reads the model of an explainer that is still there.
-
-    Parameters
-    ----------
-    cf
-        Fitted explainer
-
-    Returns
-    -------
-    Any
-        A fitted explainer -> what its model asks to be read
-    """
-    return partial(_read_if_alive, ref(cf))
-
-def _read_if_alive(of):
-    if (cf := of()) is not None and cf.x_train is not None: _readings(cf, grid_of(cf.domain.features))
-
+# %% ../../nbs/search/10_readings.ipynb #rd000001
 def _always_one_level(grid:Grid) -> set: # First and end of the entries of each category that is never missing
     ends = zip(grid.columns, grid.named, grid.first, grid.first[1:])
     return {(int(a), int(b)) for c,named,a,b in ends if named and not c.missing}
@@ -489,6 +446,26 @@ def _read_model(m, grid:Grid, x:np.ndarray, alone:bool=False) -> _ParsedModel|No
     still = float(np.median(r.scores(x)[:, 0] + r.link.base[0]))
     return r._replace(link=r.link._replace(curve=curve._replace(still=still)))
 
+# %% ../../nbs/search/10_readings.ipynb #rd000005
+_INSIDE = dict(trees='trees', leaves='trees and lines', layers='layers', lines='lines', sums='a sum of one term a column')
+
+def _classes_of_step(step) -> list: # Names; of what consists of others, theirs
+    parts = getattr(step, 'transformers_', None) or getattr(step, 'transformer_list', None) or getattr(step, 'steps', ())
+    if not parts or isinstance(parts, dict): return [type(step).__name__]*(getattr(step, 'func', step) is not None)
+    return [name for _,part,*_ in parts if part is not None and not isinstance(part, str) for name in _classes_of_step(part)]
+
+def _steps_named(model:FrameModel) -> str:
+    "The steps before the last one, and what the last one stands in, in words; '' where there is nothing."
+    *steps,last = steps_of(model.predictor.source)
+    outer = f', within {type(last).__name__}' if hasattr(last, 'regressor_') else ''
+    if outer: steps += steps_of(last.regressor_)[:-1]
+    names = dict.fromkeys(name for step in steps for name in _classes_of_step(step))
+    return (f' behind {", ".join(names)}' if names else '') + outer
+
+# %% ../../nbs/search/10_readings.ipynb #lit90055
+_COMPARED = 500  # Training rows that are compared
+_NOTHING_READ = 'an inside that nothing here reads'
+
 def _read_models(cf, grid:Grid) -> list|None: # As `_readings`
     "Read every model, and compare."
     if shared_places(grid): return None
@@ -512,6 +489,33 @@ def _read_models(cf, grid:Grid) -> list|None: # As `_readings`
         if r is None: return None
         out.append(r)
     return out
+
+def _readings(cf, grid:Grid) -> list|None: # A `_ParsedModel` of each model that has to agree
+    "How the model of an explainer is read; None where a part of it is only asked. Fitted models are read once."
+    now = (cf.model, cf.domain.features, cf.x_train)
+    if cf.read is None or any(a is not b for a,b in zip(now, cf.read[0])):
+        out = _read_models(cf, grid)
+        if not isinstance(cf.model, FrameModel): return out # a network may be trained on
+        cf.read = now, out
+    return cf.read[1]
+
+def read_on_request(cf) -> Any: # A fitted explainer -> what its model asks to be read
+    """Reads the model of an explainer that is still there.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+
+    Returns
+    -------
+    Any
+        A fitted explainer -> what its model asks to be read
+    """
+    return partial(_read_if_alive, ref(cf))
+
+def _read_if_alive(of):
+    if (cf := of()) is not None and cf.x_train is not None: _readings(cf, grid_of(cf.domain.features))
 
 # %% ../../nbs/search/10_readings.ipynb #lit90056
 def has_bounds(cf) -> bool:
