@@ -218,7 +218,7 @@ class _Judge:
             if isinstance(d, Lead): lack = torch.maximum(lack, d.missing(s._replace(logits=z)))
         return -lack.nan_to_num(torch.inf, torch.inf, -torch.inf).double().cpu().numpy()
 
-    def _print_result(self, x:np.ndarray, row:np.ndarray, whole:bool) -> tuple: # Spare, and leads of jurors `(m, k, …)` or None
+    def _told(self, x:np.ndarray, row:np.ndarray, whole:bool) -> tuple: # Spare, and leads of jurors `(m, k, …)` or None
         "What the model, and jurors that are opened, say of rows or of all their changes."
         e:Any = self.engine
         base,change = e.sums(x, whole)
@@ -234,7 +234,7 @@ class _Judge:
         s,P,Q = len(x), len(self.owner), len(self.columns)
         spare,leads = np.full((s, Q), -np.inf), None
         if self.engine is not None:
-            spare[:, :P],told = self._print_result(x, row, True)
+            spare[:, :P],told = self._told(x, row, True)
             if told is not None: leads = np.concatenate([told, np.zeros((s, told.shape[1], Q - P))], 2)
         slots = np.r_[self.written, np.arange(P, Q)]
         may = self.may[row].copy()
@@ -278,7 +278,7 @@ class _Judge:
                 at,slot,t = at[fine], slot[fine], t[fine]
             if self.engine is None: spare[at, slot] = self._asked(t, row[at])
             else:
-                spare[at, slot],told = self._print_result(t, row[at], False)
+                spare[at, slot],told = self._told(t, row[at], False)
                 if leads is not None and told is not None: leads[at, :, slot] = told
 
     def _glance(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # `(s, P)`
@@ -339,7 +339,7 @@ class _Judge:
         if not len(x): return np.zeros(0, bool), np.zeros(0)
         leads = None
         if self.engine is None: spare = self._asked(x, row)
-        else: spare,leads = self._print_result(x, row, False)
+        else: spare,leads = self._told(x, row, False)
         ok,sure = spare >= 0, spare
         if leads is not None:
             sure,enough = _agreement(leads, float(self.jury.want[0]), self.jury.ensemble.slack)

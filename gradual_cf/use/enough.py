@@ -277,7 +277,7 @@ def enough_of(explainer, answer, lines:pd.DataFrame|None) -> _Told: # What `cert
     chosen,needed,left = _put_back(explainer, answer)
     on,need,rest = (v.tolist() for v in (chosen, needed, left))
     prob,xp = np.array(answer.prob, float), answer.xp.clone()
-    def answer_columns(found):
+    def told_of(found):
         first = lambda i: lambda g: (not on[i][g], not need[i][g], rest[i][g])
         return _Told([{g: row[g] for g in sorted(row, key=first(i))} for i,row in enumerate(found)], on, prob, xp)
     frames = answer.domain.rows(answer.data), answer.domain.rows(answer.raw)
@@ -285,7 +285,7 @@ def enough_of(explainer, answer, lines:pd.DataFrame|None) -> _Told: # What `cert
     own = [{g: _Enough('value', (after[g][i],)) for g in np.flatnonzero(on)} for i,on in enumerate(changed)]
     open_ = answer.valid & ~answer.unread & ~answer.already
     if answer.confirmed is not None: open_ &= np.isnan(answer.confirmed)
-    if explainer.ties['relations'] is not None or answer.domain.relations is not None or not open_.any(): return answer_columns(own)
+    if explainer.ties['relations'] is not None or answer.domain.relations is not None or not open_.any(): return told_of(own)
     search,told,loose = _Approach(explainer, answer), {}, set()
     if lines is not None: told,loose = _corner(answer, search, lines, before)
     some = np.array([i for i in np.flatnonzero(open_) if i not in told or i in loose], int)
@@ -324,7 +324,7 @@ def enough_of(explainer, answer, lines:pd.DataFrame|None) -> _Told: # What `cert
         if not last: first,x = said(z, target, explainer.cut).cpu().numpy(), explainer.encode(made).x
     for i in rows[~good]: found[i] = own[i]
     prob[rows[good]],xp[torch.as_tensor(rows[good])] = first[good], x[torch.as_tensor(good)]
-    return answer_columns(found)
+    return told_of(found)
 
 # %% ../../nbs/use/10_enough.ipynb #3cf3d151
 def _in_language(c:Column, lang:Language, words:dict|None=None) -> Callable: # Level -> words; text -> text
