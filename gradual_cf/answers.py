@@ -15,13 +15,13 @@ import numpy as np, pandas as pd, torch
 from markupsafe import escape, Markup
 from torch import Tensor
 
-from .core import absent, Domain, door, Encoded, atomic, changed_groups, comparable, take_rows, work_of
+from .core import missing_attribute, Domain, door, Encoded, atomic, changed_groups, comparable, take_rows, work_of
 from .render import (count_text, ENGLISH, Exports, json_value, Language, plot_text, read_values, render, subplots,
                                terminal, to_plain, value_text, with_unit, without_math, write_values)
 from .models.targets import class_words, CLASSES, NUMBERS
 
 # %% auto #0
-__all__ = ['CHANGED', 'STYLE', 'firsts', 'one_target', 'Counterfactuals']
+__all__ = ['CHANGED', 'STYLE', 'first_answers', 'one_target', 'Counterfactuals']
 
 # %% ../nbs/90_answers.ipynb #c8
 CHANGED = '#c24e00' # What changed, in every plot, table and text
@@ -42,7 +42,7 @@ def display_settings(cfs, which:str) -> dict: # 'names', 'units' or 'codes'
     "How columns are shown, as `tabular` was told."
     return cfs.domain.display.looks.get(which, {})
 
-def _looking(cfs, **given) -> Any: # Answers; names, units, codes: dicts, or None
+def _with_display(cfs, **given) -> Any: # Answers; names, units, codes: dicts, or None
     "The same answers, shown as somebody says; what is not said stays."
     display = cfs.domain.display
     if bad := [f'{which}={v!r}' for which,v in given.items() if not isinstance(v, (dict, type(None)))]:
@@ -154,9 +154,9 @@ def went(cfs, i:int) -> str: # Position of a row
     "What the model predicted before and after, and what else is known of the answer."
     if cfs.proof[i].startswith(NOT_READ): return cfs.proof[i]
     before,after = (cfs.goal.text(v[i]) for v in (cfs.before, cfs.prob))
-    return plain_words(f'{cfs.goal.before_it}{before} → {after}{_stands(cfs, i)}')
+    return plain_words(f'{cfs.goal.before_it}{before} → {after}{_standing_and_proof(cfs, i)}')
 
-def _stands(cfs, i:int) -> str: return (_standing_text(cfs, i) if cfs.mask[i].any() else '') + _proof_text(cfs, i)
+def _standing_and_proof(cfs, i:int) -> str: return (_standing_text(cfs, i) if cfs.mask[i].any() else '') + _proof_text(cfs, i)
 
 _PLAINLY = { # Terms of the field -> what people read
     'probability': 'certainty', 'typical': 'looks like real cases', 'fewest (?:columns|words)|optimal in columns': 'proven fewest'}
@@ -191,7 +191,7 @@ def _with_margin(cfs, i:int, r:dict, features:list, words:dict, least:float) -> 
     r = r | dict(lines=[lines[f] for f,(text,_) in words.items() if text != ''])
     if not more: return r
     before,there,after = (cfs.goal.text(v) for v in (cfs.before[i], least, cfs.prob[i]))
-    margin = f'with a margin: {", ".join(more)} ({cfs.goal.before_it}{after}{_stands(cfs, i)})'
+    margin = f'with a margin: {", ".join(more)} ({cfs.goal.before_it}{after}{_standing_and_proof(cfs, i)})'
     return r | dict(went=plain_words(f'{cfs.goal.before_it}{before} → {there}'), margin=plain_words(margin))
 
 # %% ../nbs/90_answers.ipynb #6326ab78
@@ -464,7 +464,7 @@ def _of_package(cfs, name:str) -> Any: # A method's name
     if name != 'confirm' and cfs.explainer is None: _by_its_explainer(cfs, name)
     return work_of(name)
 
-def firsts(cfs) -> Any: # Answers
+def first_answers(cfs) -> Any: # Answers
     """The first answer of each row.
 
     Parameters
@@ -784,13 +784,13 @@ class Counterfactuals(Exports):
         --------
         >>> answers[:1].plot(card=True, units=dict(income='€', debt='€'))
         """
-        shown = _looking(self, names=names, units=units)
+        shown = _with_display(self, names=names, units=units)
         if card: return _by_its_explainer(self, 'card')(shown, **kw)
         one = self.answer is not None and len(self) > 1 and sum(self.answer == 1) == 1
         if one and (self.domain.features or self.domain.words): return _plot_several(shown, **kw)
         return (self.domain.display.plot or _plot_changes)(shown, **kw)
 
-    __getattr__ = absent
+    __getattr__ = missing_attribute
     def _repr_html_(self): return without_math((self.domain.display.show or _show_changes)(self))
 
     def __repr__(self):

@@ -689,7 +689,7 @@ def arrow_frame(table) -> Any: # A `pd.DataFrame`
 
 # %% ../nbs/00_core.ipynb #dr000002
 @functools.cache
-def _words() -> tuple: # (kind, word) -> what it is called here; (kind, what) -> the line to write
+def _foreign_names() -> tuple: # (kind, word) -> what it is called here; (kind, what) -> the line to write
     "The table of other people's words."
     here,lines = {}, {}
     for row in (files('gradual_cf')/'templates'/'words.tsv').read_text(encoding='utf-8').splitlines():
@@ -700,7 +700,7 @@ def _words() -> tuple: # (kind, word) -> what it is called here; (kind, what) ->
 
 def called_here(kind:str, word:str, known) -> tuple[str, str]: # 'argument', 'name' or 'call'; names that there are
     "What a word is called here, and the line to write; '' where nobody knows."
-    here,lines = _words()
+    here,lines = _foreign_names()
     named = word if (kind, word) in lines else here.get((kind, word)) or here.get(('others', word), '') if kind != 'call' else word
     named = named or next(iter(get_close_matches(word, known, 1, .7)), '')
     return named, lines.get((kind, named), '')
@@ -708,7 +708,7 @@ def called_here(kind:str, word:str, known) -> tuple[str, str]: # 'argument', 'na
 def unknown_argument(call:str, word:str, value, known, columns=()) -> TypeError: # Names that it takes; names of columns
     "The error of an argument that a call does not have."
     named,line = called_here('argument', word, known)
-    if ('others', word) in _words()[0] and len(columns) and isinstance(value, (list, tuple, set)):
+    if ('others', word) in _foreign_names()[0] and len(columns) and isinstance(value, (list, tuple, set)):
         line = f'cf.explain(rows, immutable={[c for c in columns if c not in value]!r})' # all but these
     if call == 'tabular' and named in known: line = line.replace('cf.explain(rows', 'tabular(X')
     if not line: line = called_here('call', call, ())[1]
@@ -739,7 +739,7 @@ def door(*more): # Further names that a call takes by `**`
         return asked # pyright: ignore[reportReturnType]
     return doored
 
-def absent(self, name:str): # What is looked for on it; a class's `__getattr__`
+def missing_attribute(self, name:str): # What is looked for on it; a class's `__getattr__`
     "Raise `AttributeError` with the line to write."
     if name.startswith('_'): raise AttributeError(name)
     mine = [n for n in dir(self) if not n.startswith('_')]

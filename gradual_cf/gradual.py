@@ -205,7 +205,7 @@ def _lead_asked(cf, label:Tensor) -> Tensor: # `(n,)`
         out[label == t] = cf.leads[t]
     return out
 
-def _reachable(stats, label, quantile):
+def _inside_gap(stats, label, quantile):
     "The gap that counts as inside; raises `ValueError` for a class whose training rows are all the same to the model."
     alone = label[stats.gaps[label, -1] <= 0].unique().tolist()
     if not alone: return stats.largest_gap(label, quantile)
@@ -227,7 +227,7 @@ def _aim_at_class(cf, label:Tensor) -> Target:
     h,mu = cf.settings, _class_means(cf, label)
     by_lead = h.tau is None and cf.tau < .5 # of several classes it is the lead that has the margin
     level = levels(cf.tau if by_lead else cf.tau + h.tau_slack*(1 - cf.tau), label, mu[:, 0])
-    match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
+    match = () if h.quantile is None else (Match(_inside_gap(cf.stats, label, h.quantile), h.match),)
     lead = leading(label, level, cf.tau, log((1 + h.tau_slack)/(1 - h.tau_slack)) if by_lead else 0.)
     if h.agree is not None and (ensemble := ensemble_of(cf)) is not None: # else a lead says what can be said
         want = {t: ensemble.goal(cf, t)['agreed'] for t in label.unique().tolist()}
@@ -239,14 +239,14 @@ def _aim_at_class(cf, label:Tensor) -> Target:
 # %% ../nbs/07_gradual.ipynb #c31
 _BEYOND = .1 # How far beyond its one end a half-open interval is aimed at, in deviations of the model's numbers
 
-def _aim_inside(cf, interval:Tensor) -> Target:
+def _aim_at_interval(cf, interval:Tensor) -> Target:
     "What rows must reach where the model answers with numbers."
     low,high = interval.unbind(1)
     ahead = _BEYOND*cf.spread
     middle = torch.where(low.isinf(), high - ahead, torch.where(high.isinf(), low + ahead, (low + high)/2))
     return Target(interval, torch.full_like(low, .5), middle.where(middle.isfinite(), 0.)[:, None])
 
-_AIMS = {CLASSES: _aim_at_class, NUMBERS: _aim_inside}
+_AIMS = {CLASSES: _aim_at_class, NUMBERS: _aim_at_interval}
 
 # %% ../nbs/07_gradual.ipynb #c37
 class Parts(NamedTuple):

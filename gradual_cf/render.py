@@ -260,16 +260,16 @@ def md_lines(text:str) -> list:
     return [_BACKED.sub('_', _LITERAL.sub(_one_spelling, l)) for l in lines if l]
 
 # %% ../nbs/91_render.ipynb #77a221ca
-def once(pairs) -> dict:
+def unique_keys(pairs) -> dict:
     "An object of JSON; raises `ValueError` where a name is given twice."
-    if len(dict(pairs)) < len(pairs): raise ValueError(f'a name must be given once, got {[k for k,_ in pairs]}')
+    if len(dict(pairs)) < len(pairs): raise ValueError(f'a name must be given unique_keys, got {[k for k,_ in pairs]}')
     return dict(pairs)
 
-def taken_apart(text:str, format:str) -> list: # 'md', 'html', 'txt' or 'json'
+def visible_pieces(text:str, format:str) -> list: # 'md', 'html', 'txt' or 'json'
     "What is seen of a letter, piece by piece; `ValueError` for JSON that is none."
     if format == 'html': return html_pieces(text)
     if format == 'md': return md_lines(text)
-    if format == 'json': text = json.dumps(json.loads(text, object_pairs_hook=once), ensure_ascii=False, indent=1)
+    if format == 'json': text = json.dumps(json.loads(text, object_pairs_hook=unique_keys), ensure_ascii=False, indent=1)
     return [l.rstrip() for l in text.strip().splitlines()]
 
 # %% ../nbs/91_render.ipynb #1afd7310
@@ -335,7 +335,7 @@ def render(name:str, format:str='html', lang:Language=ENGLISH, /, **fields) -> s
 
 # %% ../nbs/91_render.ipynb #c3edd643
 def subplots(*shape, **look) -> Any: # As `matplotlib.pyplot.subplots` takes them -> the figure, and its axes
-    "A figure that is closed in pyplot at once, so that it is shown only once; `ValueError` without any axes."
+    "A figure that is closed in pyplot at unique_keys, so that it is shown only unique_keys; `ValueError` without any axes."
     import matplotlib.pyplot as plt
     if not all(shape): raise ValueError('plot needs at least one answer, got none')
     fig,axes = plt.subplots(*shape, layout='constrained', **look)

@@ -6,7 +6,7 @@ from sklearn.tree import DecisionTreeClassifier
 from written import load_task
 
 from gradual_cf.all import ABELE, predict
-from gradual_cf.baselines.lore import (_autoencoder_for, _breed_codes, _cross, _enter, _far_apart, _kernel, _mutate, _nearest_first, _points_between, _read_leaves)
+from gradual_cf.baselines.lore import (_autoencoder_for, _breed_codes, _crossover, _points_in_leaves, _far_apart, _kernel, _mutate, _nearest_first, _points_between, _read_leaves)
 
 SMALL = dict(latent=8, width=128, batches=400, lr=3e-3)     # the notebook's, so that both find the same file
 
@@ -65,7 +65,7 @@ def test_paths_are_the_tree():
     cover = leaves.holds(new[:, None])
     assert (cover.sum(1) == 1).all()
     assert leaves.label[cover.argmax(1)].tolist() == tree.predict(new).tolist()
-    inside = _enter(leaves, np.zeros(3))
+    inside = _points_in_leaves(leaves, np.zeros(3))
     assert leaves.holds(inside[:, None]).diagonal().all() and (tree.predict(inside) == leaves.label).all()
 
 
@@ -75,15 +75,15 @@ def test_the_axis_of_the_model_is_the_axis_of_the_tree():
     y = (z[:, 2] > .25).numpy().astype(int)
     assert 20 < y.sum() < 380
     leaves = _read_leaves(DecisionTreeClassifier(random_state=0).fit(z.double().numpy(), y))
-    moved = _enter(_nearest_first(leaves.take(leaves.label == 1), np.zeros(4)), np.zeros(4))[0]
+    moved = _points_in_leaves(_nearest_first(leaves.take(leaves.label == 1), np.zeros(4)), np.zeros(4))[0]
     assert moved[[0, 1, 3]].tolist() == [0, 0, 0] and abs(moved[2] - .25) < .15
 
 
 def test_breeding():
     gen = torch.Generator().manual_seed(0)
     z,pool = torch.randn(50, 6, generator=gen), torch.randn(80, 6, generator=gen)
-    assert torch.equal(_mutate(z, pool, 0., gen), z) and torch.equal(_cross(z, 0., gen), z)
-    child = _cross(z, 1., gen)
+    assert torch.equal(_mutate(z, pool, 0., gen), z) and torch.equal(_crossover(z, 0., gen), z)
+    child = _crossover(z, 1., gen)
     assert ((child == z) | (child == z.roll(1, 0))).all() and (child != z).any()
     moved = _mutate(z, pool, 1., gen)
     assert ((moved >= torch.minimum(z, pool.amin(0))) & (moved <= torch.maximum(z, pool.amax(0)))).all()

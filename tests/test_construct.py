@@ -11,7 +11,7 @@ from torch import nn
 
 from gradual_cf.all import (PAPER, Encoded, GradualCF, Question, Settings, State, Target, box, chain, compose, construct, fit_logits, init_composite,
     l2_distance, logit_gap, logit_gap_norm, logit_gap_sum, mix, predict, probe, shortfall, steps)
-from gradual_cf.gradual import _BestSoFar, _loss_of, _reachable
+from gradual_cf.gradual import _BestSoFar, _loss_of, _inside_gap
 from gradual_cf.models.networks import seeded
 from gradual_cf.search.composition import admissible, loss_grad
 from gradual_cf.search.goals import Match, violation, prototype_distance, target_score
@@ -280,9 +280,9 @@ def test_what_follows_is_put_in_after_every_step(p, keep):
 # ---- the loop
 def test_a_class_of_rows_that_are_all_alike_has_no_quantile():
     stats = fit_logits(torch.tensor([[0., 1], [0, 2], [0, 4], [5, 0]]))
-    assert _reachable(stats, torch.tensor([1, 1]), .5).shape == (2,)
+    assert _inside_gap(stats, torch.tensor([1, 1]), .5).shape == (2,)
     told = r'^quantile must be None for a class with one training row, got 0.5 and class \[0\]$'
-    with pytest.raises(ValueError, match=told): _reachable(stats, torch.tensor([1, 0]), .5)
+    with pytest.raises(ValueError, match=told): _inside_gap(stats, torch.tensor([1, 0]), .5)
 
 
 def test_a_quick_search_finds_about_as_many_and_a_row_that_is_there_takes_no_step(p):

@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from gradual_cf.all import GradualCF, letter, load_loans, predictor, reasons, tabular
 from gradual_cf.templates.evidence import check_evidence as checker
-from gradual_cf.use.evidence import _end, answer_schema, evidence
+from gradual_cf.use.evidence import _end_as_json, answer_schema, evidence
 from forged import changed, field_of, places, put_once, sealed, walk
 from made import by_hand, people
 from questions import SAID
@@ -504,4 +504,4 @@ def test_decisions_about_anything_hold():
 
 def test_ends_of_ranges_of_dates_are_dates():
     days = tabular(pd.DataFrame(dict(day=pd.date_range('2020-01-01', periods=60)))).features[0]
-    assert [_end(days, v) for v in (days.low, days.high, np.inf)] == ['2020-01-01T00:00:00', '2020-02-29T00:00:00', None]
+    assert [_end_as_json(days, v) for v in (days.low, days.high, np.inf)] == ['2020-01-01T00:00:00', '2020-02-29T00:00:00', None]

@@ -20,7 +20,7 @@ from gradual_cf.models.asking import Cancelled, cancelled_when
 from gradual_cf.render import sided_percent
 from gradual_cf.search.proven import ways
 from gradual_cf.use.drawing import _ColumnNames, _unit_text
-from gradual_cf.use.editors import (_answer_shown, _checked_target, _Desk, _menu, _nowhere, _several_answers, _presets, _RowQuestion, _Latest, _regions)
+from gradual_cf.use.editors import (_answer_shown, _checked_target, _Desk, _menu, _dead_ends_text, _several_answers, _presets, _RowQuestion, _Latest, _regions)
 
 EVIL = '<img src=x onerror=alert(1)>'
 
@@ -402,7 +402,7 @@ def known(cf, people, pick=np.nanargmin, **told):
     row = int(pick(np.where(people.late.notna() & (lead < 0), lead, np.nan)))
     own = next(name for name, settings in _presets(cf).items() if settings is None)
     desk, q = _Desk(cf, people), _RowQuestion(row, 1, own, **told)
-    return people.iloc[[row]], _several_answers(desk, q), _nowhere(_menu(desk, q))
+    return people.iloc[[row]], _several_answers(desk, q), _dead_ends_text(_menu(desk, q))
 
 
 def test_other_answers_are_searched_and_what_leads_nowhere_is_said(fitted):

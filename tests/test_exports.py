@@ -14,7 +14,7 @@ from made import linear
 from test_contract import even, fitted_case, odd, state_of, usual
 
 from gradual_cf.all import GradualCF, audit, check_evidence, explain_dataset, letter, reasons, relevance, tabular
-from gradual_cf.scale.batch import _known_by
+from gradual_cf.scale.batch import _model_digest
 
 NAMES = ['=1+1', '<b>age</b>', '$ a $', 'two\nlines']
 LEVELS = ['=cmd|x', '<script>alert(1)</script>', '@SUM(A1)\x07', '-x']
@@ -161,7 +161,7 @@ USES = {
     'reasons': lambda c, a, d: reasons(c.cf, c.rows, target=1).text(),
     'audit': lambda c, a, d: audit(c.cf, c.X[:90], 'job', target=1, least=9, test=dict(resamples=99)).text(),
     'relevance': lambda c, a, d: relevance(c.cf.model, c.cf.domain, c.rows)._repr_html_(),
-    'folder of answers': lambda c, a, d: pd.read_parquet(explain_dataset(c.cf, c.rows, d, 1)).to_json(), 'name': lambda c, a, d: _known_by(c.cf)}
+    'folder of answers': lambda c, a, d: pd.read_parquet(explain_dataset(c.cf, c.rows, d, 1)).to_json(), 'name': lambda c, a, d: _model_digest(c.cf)}
 
 
 @pytest.mark.night

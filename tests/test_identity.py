@@ -20,7 +20,7 @@ from torch import nn
 from gradual_cf.all import GradualCF, box, explain_dataset, tabular, tabular_mlp, train
 from gradual_cf.core import Entrywise
 from gradual_cf.models.asking import cancelled_when, evaluating
-from gradual_cf.scale.batch import _known_by
+from gradual_cf.scale.batch import _model_digest
 from gradual_cf.models.fingerprints import fingerprint, kept
 
 
@@ -262,7 +262,7 @@ def answering(model):
 
 @pytest.mark.parametrize('how', OTHERS)
 def test_another_model_is_known_by_what_it_says(how):
-    one, again, other = (_known_by(answering(OTHERS[how](v))) for v in (1., 1., 1.5))
+    one, again, other = (_model_digest(answering(OTHERS[how](v))) for v in (1., 1., 1.5))
     assert one == again != other
 
 

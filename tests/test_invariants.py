@@ -13,7 +13,7 @@ from torch import nn
 
 from gradual_cf.all import (PAPER, Encoded, GradualCF, State, Target, block_groups, box, chain, cost, fit_logits, logit_gap, predict, predictor,
     shortfall, steps, tabular)
-from gradual_cf.gradual import _aim_inside, _least_lead
+from gradual_cf.gradual import _aim_at_interval, _least_lead
 from gradual_cf.models.asking import _ASKED, with_graph
 from gradual_cf.search.composition import _pack, admissible
 from gradual_cf.search.goals import Lead, Match, merit, max_changes_of, distance_or_cost
@@ -256,7 +256,7 @@ def test_an_array_handed_to_a_model_is_no_window_on_the_rows():
 def test_the_aim_lies_in_the_middle_of_an_interval_or_just_beyond_its_one_end():
     inf = torch.inf
     interval = torch.tensor([[1., 3.], [-inf, 3.], [1., inf], [-inf, inf]])
-    aim = _aim_inside(SimpleNamespace(spread=2.), interval)
+    aim = _aim_at_interval(SimpleNamespace(spread=2.), interval)
     assert aim.mu.tolist() == torch.tensor([[2.], [2.8], [1.2], [0.]]).tolist()
     assert torch.equal(aim.label, interval) and aim.level.tolist() == [.5]*4 and aim.gap is None
 

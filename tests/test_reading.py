@@ -10,7 +10,7 @@ from written import load_task
 
 from gradual_cf.all import Domain, GradualCF, corpus_vectors, evaluate, load_toy_reviews, reads_well, sentences
 from gradual_cf.data import words as reading, texts as text
-from gradual_cf.data.words import _drops, _Trigrams, _fluency_model
+from gradual_cf.data.words import _fluency_loss, _Trigrams, _fluency_model
 
 tagged = pytest.mark.skipif(not reading._can_tag(), reason='need spaCy and its English model (make .venv/.extras)')
 lines = st.lists(st.lists(st.integers(-1, 3), max_size=6), min_size=1, max_size=5)
@@ -45,7 +45,7 @@ def test_a_drop_is_the_difference_of_two_whole_texts():
     for at in range(5):
         for new in range(4):
             want = whole(ids) - whole([*ids[:at], new, *ids[at + 1:]])
-            assert _drops(model, torch.tensor([ids]), torch.tensor([[at]]), torch.tensor([[[new]]])).item() == pytest.approx(want)
+            assert _fluency_loss(model, torch.tensor([ids]), torch.tensor([[at]]), torch.tensor([[[new]]])).item() == pytest.approx(want)
 
 
 @tagged

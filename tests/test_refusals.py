@@ -20,7 +20,7 @@ from torch import nn
 
 from gradual_cf.all import (PAPER, PLAUSIBLE, Common, GradualCF, Plausibility, Settings, Wachter, accuracy, confirm, load_fitted,
     digit_cnn, load_heloc, load_model, mix, plausible, predictor, reachable, save_model, strided_cnn, tabular, tabular_mlp, train)
-from gradual_cf.models.fitted import recognised
+from gradual_cf.models.fitted import recognise
 
 # Asking: `explain` and what asks like it
 FRAMES = {
@@ -436,7 +436,7 @@ TRAINED = partial(tabular_mlp, 3, 3, seed=0)
     ('a third of two outputs', lambda: predictor(two_outputs(RandomForestClassifier(3), Y, Y + 5), tabular(N()), output=7), 'output must be in 0..1, got 7'),
     ('a line of two outputs', lambda: of_model(two_outputs(LinearRegression(), Y, Y)), 'model must … one number, got 2 outputs: choose one'),
     ('a network of two outputs', lambda: of_model(Heads()), 'model must … choose one by predictor'),
-    ('a session without inputs', lambda: recognised(InferenceSession()), 'model must read and answer matrices … got'),
+    ('a session without inputs', lambda: recognise(InferenceSession()), 'model must read and answer matrices … got'),
     ('a judge that is no list', lambda: confirm(answers(), cf().model), 'models must be a list … got'),
     ('a judge of other columns', lambda: confirm(answers(), [tabular_mlp(3)]), 'model must accept inputs … got'),
     ('a pickle', lambda d: load_fitted(file('m.pkl', pickle.dumps(model()), d)), 'path must … skops.io.dump'),

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from gradual_cf.all import GradualCF, tabular
 from gradual_cf.models.decisions import FrameModel
-from gradual_cf.models.fitted import recognised
+from gradual_cf.models.fitted import recognise
 from gradual_cf.models.trees import widen_to_64
 from gradual_cf.models.parsers import _below, _rounded_down, parse_trees
 from gradual_cf.models.trees import _same_scores, exact
@@ -63,7 +63,7 @@ MADE = dict(
 
 def read(source, data, **told):
     domain = tabular(data, **told)
-    return exact(FrameModel(recognised(source), domain.write, domain.features), parse_trees), domain
+    return exact(FrameModel(recognise(source), domain.write, domain.features), parse_trees), domain
 
 
 @pytest.mark.night
@@ -103,7 +103,7 @@ def test_missing_values_follow_each_node():
     holes.loc[::3, 'a'] = np.nan
     source = library.XGBClassifier(n_estimators=10, max_depth=3, enable_categorical=True, n_jobs=1).fit(holes, Y)
     domain = tabular(X)
-    wanted = FrameModel(recognised(source), domain.write, domain.features)
+    wanted = FrameModel(recognise(source), domain.write, domain.features)
     trees = exact(wanted, parse_trees)
     lost = np.arange(100) % 3 == 0
     trees.write = lambda x: domain.write(x).assign(a=lambda f: f.a.mask(lost))
@@ -145,7 +145,7 @@ def test_a_reading_that_differs_from_the_library_is_refused():
     source, data = MADE['hist']()
     trees, domain = read(source, data)
     off = lambda s: (e := parse_trees(s))._replace(link=e.link._replace(base=e.link.base + .01))
-    assert trees is not None and exact(FrameModel(recognised(source), domain.write, domain.features), off) is None
+    assert trees is not None and exact(FrameModel(recognise(source), domain.write, domain.features), off) is None
 
 
 def test_early_stopping_counts_the_rounds_that_are_used():

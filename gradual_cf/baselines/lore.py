@@ -13,7 +13,8 @@ from torch import nn, Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
 from ..answers import aimed_at, Counterfactuals
-from .nearest import _admitted, _away, _probability_with_margin, _fixed, _OfImages, _limited_to_most
+from .nearest import (
+    _nearest_admissible, _unreached_positions, _probability_with_margin, _frozen_entries, _OfImages, _limited_to_most)
 from ..core import changed_groups, Effort, Question, take_rows
 from ..data.columns import Column, read_numbers
 from ..models.asking import predict
@@ -41,7 +42,7 @@ def _mating_columns(gen, shape, width, share):
     return (at >= cuts[..., :1]) & (at < cuts[..., 1:]) & chosen
 
 # %% ../../nbs/baselines/01_lore.ipynb #c14
-def _borrowed(pool, rows): # Entries of the rows `(m, d)` of a pool that `rows` names, long and result `(..., d)`
+def _sample_columns(pool, rows): # Entries of the rows `(m, d)` of a pool that `rows` names, long and result `(..., d)`
     "Each entry from a training row of its own."
     return pool[rows, torch.arange(pool.shape[1], device=pool.device)]
 
@@ -156,7 +157,7 @@ def _offspring(pop, fitness, groups, x_train, gen):
     parent = _fittest(fitness, rivals.expand(b, -1, -1, -1))
     kids = pop.gather(2, parent[..., None].expand(-1, -1, -1, d))
     mates = kids.view(b, 2, p//2, 2, d).flip(3).reshape(b, 2, p, d)
-    new = torch.where(mutate, _borrowed(x_train, rows), torch.where(swap, mates, kids))
+    new = torch.where(mutate, _sample_columns(x_train, rows), torch.where(swap, mates, kids))
     return new, parent, (new != kids).any(3)
 
 # %% ../../nbs/baselines/01_lore.ipynb #c52
@@ -257,7 +258,7 @@ def _read_row(lore, enc, leaves, own, target, with_reasons):
     "The counterfactual of one row, `(1, d)`, and where rules are `with_reasons` its `_Reason`."
     x, there = enc.x[0].float().cpu().double().numpy(), leaves.take(leaves.label == target.item())
     points, false = _crossings(lore, there, x)
-    at = _admitted(lore, enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
+    at = _nearest_admissible(lore, enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
     moved = changed_groups(enc.x.expand_as(at), at, lore.groups(at)).sum(1)
     ok = torch.zeros_like(moved, dtype=torch.bool)
     if len(at): ok = arrived(predict(lore.model, at), target.expand(len(at)), _probability_with_margin(lore.tau))
@@ -517,7 +518,7 @@ def _points_between(z0, some, size, gen, near=_ENDS):
     return z0 + torch.rand(size, 1, generator=gen).to(z0)*(ends - z0)
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac26
-def _cross(z, share, gen):
+def _crossover(z, share, gen):
     "Two-point crossover of every code with the one before it, for a `share` of the codes."
     return torch.where(_mating_columns(gen, (len(z),), z.shape[1], share).to(z.device), z.roll(1, 0), z)
 
@@ -526,7 +527,7 @@ def _mutate(z, pool, share, gen):
     "Move a `share` of the entries towards the same entry of random training codes."
     rows = torch.randint(len(pool), z.shape, generator=gen).to(z.device)
     some,part = (torch.rand(z.shape, generator=gen) < share).to(z.device), torch.rand(z.shape, generator=gen).to(z)
-    return torch.where(some, z + part*(_borrowed(pool, rows) - z), z)
+    return torch.where(some, z + part*(_sample_columns(pool, rows) - z), z)
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac31
 _ELITE = 10 # The elite is a population's size divided by this
@@ -536,14 +537,14 @@ def _breed_codes(fitness, z, pool, generations=10, crossover=.5, mutation=.2, *,
     f, p = fitness(z), len(z)
     for _ in range(generations):
         rivals = torch.randint(p, (p, _RIVALS), generator=gen).to(z.device)
-        child = _mutate(_cross(z[_fittest(f, rivals)], crossover, gen), pool, mutation, gen)
+        child = _mutate(_crossover(z[_fittest(f, rivals)], crossover, gen), pool, mutation, gen)
         elite = f.topk(max(1, p//_ELITE)).indices
         child[:len(elite)] = z[elite]
         z, f = child, fitness(child)
     return z
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac34
-def _enter(leaves, z0, step=.01):
+def _points_in_leaves(leaves, z0, step=.01):
     "The point of each leaf nearest to `z0`, `step` inside of its thresholds, `(m, l)`."
     half = np.minimum(step, (leaves.high - leaves.low)/2)
     return np.clip(z0, leaves.low + half, leaves.high - half)
@@ -551,7 +552,7 @@ def _enter(leaves, z0, step=.01):
 # %% ../../nbs/baselines/01_lore.ipynb #ac36
 def _nearest_first(leaves, z0):
     "Leaves that falsify the fewest conditions first, the nearest of equals before the others."
-    far = np.linalg.norm(_enter(leaves, z0) - z0, axis=1)
+    far = np.linalg.norm(_points_in_leaves(leaves, z0) - z0, axis=1)
     return leaves.take(np.lexsort((far, leaves.missed(z0).sum(1))))
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac39
@@ -596,7 +597,7 @@ def _counter_exemplars(abele, enc, near, target): # `near` as `_neighbourhood` r
     z0, z, prob, leaves = near
     code = z0.cpu().double().numpy()
     nearest = _nearest_first(leaves.take(leaves.label == target), code)
-    crossed, bred = torch.as_tensor(_enter(nearest, code, abele.settings.step)).to(z0), z[prob.argmax(1) == target]
+    crossed, bred = torch.as_tensor(_points_in_leaves(nearest, code, abele.settings.step)).to(z0), z[prob.argmax(1) == target]
     bred = bred[(bred - z0).norm(dim=1).argsort()]
     x = abele.drawn(torch.cat([crossed, bred]), enc)
     if not len(x): return x, x.new_zeros(0)
@@ -711,7 +712,7 @@ class ABELE(_OfImages):
             Encoded rows, as `encode` returns them
         """
         rows = enc.take(torch.zeros(len(z), dtype=torch.long))
-        return torch.where(_fixed(self, rows), rows.x, admissible(rows, self.auto.decode(z), self.project))
+        return torch.where(_frozen_entries(self, rows), rows.x, admissible(rows, self.auto.decode(z), self.project))
 
     def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
         """The nearest counter-exemplar of each row, `(n, c, h, w)`; the row itself where there is none.
@@ -730,7 +731,7 @@ class ABELE(_OfImages):
         """
         _,enc,_,target = question
         out = enc.x.clone()
-        for i in _away(self, enc, target).tolist():
+        for i in _unreached_positions(self, enc, target).tolist():
             one, goal = enc.take(slice(i, i + 1)), int(target[i])
             x, p = _counter_exemplars(self, one, _neighbourhood(self, one, goal, effort.seed), goal)
             if not len(x): continue

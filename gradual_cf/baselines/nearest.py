@@ -15,7 +15,7 @@ from torch import nn, Tensor
 from torch.nn.functional import one_hot
 
 from ..core import changed_groups, Effort, Encoded, per_row, Question, State
-from ..models.asking import evaluating, input_grad, predict, put_to, with_graph
+from ..models.asking import evaluating, input_grad, predict, ask_model, with_graph
 from ..models.networks import seeded
 from ..search.composition import admissible
 from ..search.answer import Explainer
@@ -27,9 +27,9 @@ from ..search.shorten import change_sizes, put_back_smallest
 __all__ = ['WachterSettings', 'Wachter', 'CEMSettings', 'CEM', 'SpheresSettings', 'GrowingSpheres']
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c6
-def _fixed(explainer, enc): return enc.frozen[:, explainer.groups(enc.x)] # Entries of frozen groups, bool `(n, *s)`
+def _frozen_entries(explainer, enc): return enc.frozen[:, explainer.groups(enc.x)] # Entries of frozen groups, bool `(n, *s)`
 
-def _admitted(explainer, enc, c):
+def _nearest_admissible(explainer, enc, c):
     "The nearest rows that an explainer allows, `(n, *s)`: frozen groups stay; a group's own value is admissible."
     groups, p = explainer.groups(c), admissible(enc, c, explainer.project)
     stay = change_sizes(enc.x, c, groups) <= change_sizes(p, c, groups)
@@ -39,7 +39,7 @@ def _admitted(explainer, enc, c):
 def _probability_with_margin(tau): return tau + .001*(1 - tau) # The probability that a search asks for
 def _most(tau) -> float: return float(tau.max()) if isinstance(tau, Tensor) else tau # Of two classes
 
-def _away(explainer, enc, target):
+def _unreached_positions(explainer, enc, target):
     "Positions of the rows that are not where they should be, long."
     return (~arrived(predict(explainer.model, enc.x), target, explainer.tau)).nonzero()[:, 0]
 
@@ -73,12 +73,12 @@ def _limited_to_most(explainer, enc, xp, target):
 def _searched(explainer, question:Question, find:Callable) -> Tensor: # (encoded rows, targets) -> answers; `(n, *s)`
     "What is found for the rows that are not where they should be, within the limits; the others stay as they are."
     _,enc,_,target = question
-    xp, live = enc.x.clone(), _away(explainer, enc, target)
+    xp, live = enc.x.clone(), _unreached_positions(explainer, enc, target)
     if len(live): xp[live] = find(enc.take(live), target[live])
     return _limited_to_most(explainer, enc, xp, target)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c21
-def _through(model, xp, slope):
+def _loss_gradient(model, xp, slope):
     "d loss/d xp and the logits; `slope` maps logits to d loss/d logits. `ValueError` for a model without gradient."
     xp = xp.detach().requires_grad_()
     z = with_graph(model, xp)
@@ -162,21 +162,21 @@ class WachterSettings(Common):
     patience:int = setting(50, 'steps without gain after which a row rests', least=1)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c44
-def _descended(wachter, enc, target, loose, weight):
+def _descent_round(wachter, enc, target, loose, weight):
     "One round: what arrived, and whether each row was there where its loss was least, bool."
     h = wachter.settings
     adam,best,rests = _RowAdam(enc.x, h.lr), _Arrivals(enc.x), torch.zeros_like(target, dtype=torch.bool)
     for i in range(h.steps):
-        xp = _admitted(wachter, enc, adam.v)
-        at = torch.where(_fixed(wachter, enc), enc.x, adam.v) if loose else xp
-        slope, z = _through(wachter.model, at, lambda z: _squared_gap(z, target, h.aim, weight))
+        xp = _nearest_admissible(wachter, enc, adam.v)
+        at = torch.where(_frozen_entries(wachter, enc), enc.x, adam.v) if loose else xp
+        slope, z = _loss_gradient(wachter.model, at, lambda z: _squared_gap(z, target, h.aim, weight))
         slope, prob = slope + (at - enc.x).sign()/wachter.mad, target_prob(z, target)
-        if loose: there = arrived(put_to(wachter.model, xp).detach(), target, _probability_with_margin(wachter.tau))
+        if loose: there = arrived(ask_model(wachter.model, xp).detach(), target, _probability_with_margin(wachter.tau))
         else: there = arrived(z, target, max(h.aim - h.tol, _most(_probability_with_margin(wachter.tau))))
         best.see(adam.rows, xp, wachter.distance(enc.x, xp).masked_fill(~there, torch.inf))
         loss = weight*(prob - h.aim)**2 + wachter.distance(enc.x, at)
         rests[adam.rows] = torch.where(adam.note(loss, h.decay), there, rests[adam.rows])
-        adam.step(torch.where(_fixed(wachter, enc), 0., slope))
+        adam.step(torch.where(_frozen_entries(wachter, enc), 0., slope))
         go = adam.stale < h.patience
         if i % _SLOW == _SLOW - 1 and not go.all(): # rows that rest leave
             adam.keep(go)
@@ -304,13 +304,13 @@ class Wachter(Explainer):
             Counterfactuals, `(n, *s)`
         """
         _,enc,_,target = question
-        best,live,h = _Arrivals(enc.x), _away(self, enc, target), self.settings
+        best,live,h = _Arrivals(enc.x), _unreached_positions(self, enc, target), self.settings
         between = lambda low, high: torch.where(low == 0, high/10, (low*high).sqrt())
         with evaluating(self.model):
             for loose in (False, True) if h.legal else (False,):
                 live = live[best.dist[live] == torch.inf]
                 if not len(live): break
-                descend = partial(_descended, self, enc.take(live), target[live], loose)
+                descend = partial(_descent_round, self, enc.take(live), target[live], loose)
                 found = _nearest_weighted(enc.x[live], h.lam, h.rounds, descend, between)
                 best.see(live, found.xp, found.dist)
         return _limited_to_most(self, enc, best.xp, target)
@@ -375,17 +375,17 @@ def _fista(cem, enc, target, weight):
     h,best,rows = cem.settings, _Arrivals(enc.x), torch.arange(len(target), device=target.device)
     xp = y = enc.x
     for i in range(h.steps):
-        last, at = xp, _admitted(cem, enc, y)
-        slope = _through(cem.model, at, lambda z: _hinge_slope(z, target, cem.margin, weight))[0] + 2*(at - enc.x)
+        last, at = xp, _nearest_admissible(cem, enc, y)
+        slope = _loss_gradient(cem.model, at, lambda z: _hinge_slope(z, target, cem.margin, weight))[0] + 2*(at - enc.x)
         if cem.coder is not None: # the slope of the squared error
-            slope += h.gamma*_through(lambda v: v - cem.coder(v), at, lambda rest: 2*rest)[0]
-        step = h.lr*(1 - i/h.steps)**.5*torch.where(_fixed(cem, enc), 0., slope)
+            slope += h.gamma*_loss_gradient(lambda v: v - cem.coder(v), at, lambda rest: 2*rest)[0]
+        step = h.lr*(1 - i/h.steps)**.5*torch.where(_frozen_entries(cem, enc), 0., slope)
         xp = cem.boxed(enc.x, enc.x + _shrink(y - enc.x - step, h.beta))
         y,moved = xp + (i/(i + 3))*(xp - last), ((xp != enc.x) | (last != enc.x)).flatten(1).any(1)
         if not moved.all(): enc, xp, y, target, weight, rows = enc.take(moved), *(v[moved] for v in (xp, y, target, weight, rows))
         if not len(rows): break
-        at = _admitted(cem, enc, xp)
-        there, delta = arrived(put_to(cem.model, at), target, cem.reach), (at - enc.x).flatten(1)
+        at = _nearest_admissible(cem, enc, xp)
+        there, delta = arrived(ask_model(cem.model, at), target, cem.reach), (at - enc.x).flatten(1)
         net = h.beta*delta.abs().sum(1) + delta.square().sum(1)
         best.see(rows, at, net.masked_fill(~there, torch.inf))
     return best, best.dist < torch.inf
@@ -545,12 +545,12 @@ def _enemies(explainer, enc, target, ends, gen): # Of each shell, `(2, n)`
     x,q,best = enc.x, explainer.settings.samples, _Arrivals(enc.x)
     direction = torch.randn(q, *x.shape[1:], generator=gen, dtype=torch.float64).to(x)
     u = torch.rand(q, generator=gen, dtype=torch.float64).to(x)
-    free, every = ~_fixed(explainer, enc), torch.arange(len(x), device=x.device)
+    free, every = ~_frozen_entries(explainer, enc), torch.arange(len(x), device=x.device)
     size = max(1, _NUMBERS//x[0].numel())
     for i in every.split(max(1, size//q)):
         for d,r in zip(direction.split(size), u.split(size)):
             points, each = _shell(x[i], free[i], d, r, ends[:, i]), i.repeat_interleave(len(r))
-            at = _admitted(explainer, enc.take(each), points.flatten(0, 1))
+            at = _nearest_admissible(explainer, enc.take(each), points.flatten(0, 1))
             there = arrived(predict(explainer.model, at), target[each], _probability_with_margin(explainer.tau))
             far = (at - x[each]).flatten(1).norm(dim=1).masked_fill(~there, torch.inf)
             dist, nearest = far.view(len(i), -1).min(1)

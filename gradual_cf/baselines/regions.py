@@ -12,7 +12,8 @@ import torch
 from torch import nn, Tensor
 from torch.nn.functional import one_hot
 
-from .nearest import (_admitted, _fixed, _odds_slope, _OfImages, _probability_with_margin, _searched, _through)
+from .nearest import (
+    _nearest_admissible, _frozen_entries, _odds_slope, _OfImages, _probability_with_margin, _searched, _loss_gradient)
 from ..core import Effort, Encoded, per_row, Question, bisected
 from ..models.asking import evaluating, predict
 from ..search.settings import Common, setting, document_settings
@@ -86,7 +87,7 @@ def _mask_log_odds(fido, q, seed):
             with torch.enable_grad():
                 z = _concrete(theta, u.to(theta))
                 x,price = _infilled(fido, q, z).flatten(0, 1), h.lam*theta.sigmoid().sum()/g
-            fall = _through(fido.model, x, lambda z: q.sign*_odds_slope(z, label))[0]
+            fall = _loss_gradient(fido.model, x, lambda z: q.sign*_odds_slope(z, label))[0]
             pull, = torch.autograd.grad(x, z, fall, retain_graph=True)
             effect.lerp_(-pull.mean(0), 1 - _MEMORY)
             theta.grad, = torch.autograd.grad([z, price], theta, [pull/h.samples, None])
@@ -101,7 +102,7 @@ def _rank_blocks(frozen, theta, effect):
     return score.argsort(dim=1, descending=True).argsort(dim=1), inside.sum(1), (inside | (effect > 0)).sum(1)
 
 def _switched(fido, q, on): # Admissible images with the blocks `on` switched, bool `(n, g)`
-    return _admitted(fido, q.enc, _infilled(fido, q, on[None].to(q.enc.x))[0])
+    return _nearest_admissible(fido, q.enc, _infilled(fido, q, on[None].to(q.enc.x))[0])
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c33
 def _fewest_blocks(fido, q, rank, size, most):
@@ -301,7 +302,7 @@ def _exact_scores(linear, maps, given, z, target):
 def _slope_scores(head, maps, given, grid, target):
     "Rise of the target's log-probability by each edit to first order, `(n, cells, donor cells)`."
     at = maps.unflatten(2, grid)
-    slope = _through(head, at, lambda z: one_hot(target, z.shape[1]).to(z) - z.softmax(1))[0].flatten(2)
+    slope = _loss_gradient(head, at, lambda z: one_hot(target, z.shape[1]).to(z) - z.softmax(1))[0].flatten(2)
     return slope.transpose(1, 2) @ given - (slope*maps).sum(1)[..., None]
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c70
@@ -372,10 +373,10 @@ def _edit_rows(e, enc, target):
     with evaluating(e.network), torch.no_grad():
         maps, given = predict(e.maps, enc.x), predict(e.maps, donors.flatten(0, 1))
         given = given.unflatten(0, near.shape).transpose(1, 2).flatten(2)
-        fixed = nn.functional.adaptive_max_pool2d(_fixed(e, enc).any(1, keepdim=True).to(maps), maps.shape[2:])
+        fixed = nn.functional.adaptive_max_pool2d(_frozen_entries(e, enc).any(1, keepdim=True).to(maps), maps.shape[2:])
         *_, (z, source) = _edit_rounds(e, maps, given, target, fixed.flatten(1) == 0)
     source, prob = source.unflatten(1, maps.shape[2:]), log_prob(z, target).exp()
-    xp = _admitted(e, enc, _collage(enc.x, donors, source))
+    xp = _nearest_admissible(e, enc, _collage(enc.x, donors, source))
     return _Edits(enc.x, donors, source, prob, arrived(z, target, e.tau), xp)
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c79

@@ -22,7 +22,7 @@ from ..render import value_text
 __all__ = ['Column', 'Integer']
 
 # %% ../../nbs/data/00_columns.ipynb #c6
-def _along(knots:np.ndarray, v:Any) -> Any: # Ascending knots `(2, k)`; an array or a tensor -> the same
+def _interpolated(knots:np.ndarray, v:Any) -> Any: # Ascending knots `(2, k)`; an array or a tensor -> the same
     "The line through the knots, which goes straight on beyond the last ones."
     t = v.double() if isinstance(v, Tensor) else torch.from_numpy(np.array(v, float))
     a,b = (torch.tensor(k, device=t.device) for k in knots)
@@ -79,7 +79,7 @@ def _dates(v:np.ndarray, form:str='', zone:Any=None): # Dates or cells, `(n,)`
     return t.to_pydatetime() if form == 'datetime' else t
 
 # %% ../../nbs/data/00_columns.ipynb #c18
-def _bare(s:pd.Series): # Array of its dtype
+def _cell_array(s:pd.Series): # Array of its dtype
     "The cells of a column, of numpy's kind where there is one."
     return s.to_numpy() if isinstance(s.dtype, np.dtype) else s.array
 
@@ -93,10 +93,10 @@ def _in_dtype(v:np.ndarray, dtype): # Array of cells, `(n,)`
     there = v[~np.isnan(v)]
     whole = pd.api.types.is_integer_dtype(dtype) and ((there % 1 == 0) & (np.abs(there) < _TOO_LARGE)).all()
     if pd.api.types.is_integer_dtype(dtype) and not whole: dtype = 'Float64'
-    return _bare(pd.Series(v).astype(dtype))
+    return _cell_array(pd.Series(v).astype(dtype))
 
 # %% ../../nbs/data/00_columns.ipynb #c22
-def _objects(values) -> np.ndarray: # `(n,)` of objects, whatever they are
+def _object_array(values) -> np.ndarray: # `(n,)` of objects, whatever they are
     "An array that holds the values themselves."
     out = np.empty(len(values), object)
     out[:] = values
@@ -112,8 +112,8 @@ def _number_cell(c:Column, v:float):
 def _object_cells(c:Column, v:np.ndarray, dtype): # Array of cells, `(n,)`
     "Raw numbers, NaN where they are missing, as cells of a column of objects."
     unique,at = np.unique(v, return_inverse=True)
-    out = pd.Series(np.where(np.isnan(unique), _objects([c.blank]), c.objects(unique)), dtype=object)
-    return _bare(out.astype(dtype))[at]
+    out = pd.Series(np.where(np.isnan(unique), _object_array([c.blank]), c.objects(unique)), dtype=object)
+    return _cell_array(out.astype(dtype))[at]
 
 # %% ../../nbs/data/00_columns.ipynb #c24
 MISSING = -(1 + 2.**-23) # Encoded number of a missing cell
@@ -150,7 +150,7 @@ def _last_offered(levels:np.ndarray, c:Tensor, x:Tensor) -> Tensor: # Encoded le
     least,best = (p - c).abs().masked_fill((p - x)*(p - c) > 0, torch.inf).min(-1, keepdim=True)
     return torch.where((c == x) | least.isinf(), x, p[best])
 
-def _off_codes(c:Column, v:np.ndarray, own:np.ndarray) -> np.ndarray: # Raw numbers `(n, w)` each
+def _skip_codes(c:Column, v:np.ndarray, own:np.ndarray) -> np.ndarray: # Raw numbers `(n, w)` each
     "Legal numbers, of which a special code moves on toward the row's own."
     for _ in c.codes: # in a row
         way = np.sign(np.nan_to_num(np.round(own - v, c.digits)))
@@ -333,7 +333,7 @@ class Column:
         Any
             An array or a tensor, of any shape
         """
-        return (raw - self.origin)/self.span if self.knots is None else _along(self.knots, raw)
+        return (raw - self.origin)/self.span if self.knots is None else _interpolated(self.knots, raw)
 
     def decoded(self, x:Any) -> Any: # An array or a tensor, of any shape
         """Encoded numbers in raw units.
@@ -348,7 +348,7 @@ class Column:
         Any
             An array or a tensor, of any shape
         """
-        return self.origin + x*self.span if self.knots is None else _along(self.knots[::-1], x)
+        return self.origin + x*self.span if self.knots is None else _interpolated(self.knots[::-1], x)
 
     def floats(self, s:pd.Series) -> np.ndarray: # Cells as numbers, unchecked
         plain = getattr(s.dtype, 'kind', 'O') in 'iuf' and isinstance(s.dtype, np.dtype)
@@ -395,7 +395,7 @@ class Column:
         return np.where(x[:, 0] == MISSING, np.nan, v) if self.missing else v
 
     def objects(self, v:np.ndarray) -> np.ndarray: # Numbers as cells, `(n,)`
-        return _objects([_number_cell(self, x) for x in v.tolist()])
+        return _object_array([_number_cell(self, x) for x in v.tolist()])
     def cells(self, v:np.ndarray, dtype): # Raw numbers `(n,)`, NaN where missing, as an array of cells of a dtype
         return _object_cells(self, v, dtype) if self.form else _in_dtype(v, dtype)
     def write(self, v:np.ndarray, dtypes:dict) -> dict: # Raw entries `(n, w)` -> raw column: its cells `(n,)`
@@ -408,7 +408,7 @@ class Column:
         return self.whole if self.knots is not None or self.bits or between else None
     def whole(self, c:Tensor, x:Tensor) -> Tensor: # Entries `(n, w)` rounded to legal numbers; one's own stay
         v,own = (self.decoded(t.detach().double().cpu().numpy()) for t in (c, x))
-        legal = self.encoded(_off_codes(self, self.rounded(v), own))
+        legal = self.encoded(_skip_codes(self, self.rounded(v), own))
         return torch.where(c == x, c, torch.from_numpy(legal).to(c))
     def outside(self, v:np.ndarray) -> np.ndarray: # Numbers `(n,)` -> where nobody may have them
         return ~((v >= self.low) & (v <= self.high)) | np.isin(v, self.codes)
@@ -497,7 +497,7 @@ class Date(Column):
     def objects(self, v:np.ndarray) -> np.ndarray: return _dates(v, self.form, self.zone).astype(object)
     def cells(self, v:np.ndarray, dtype):
         if self.form or dtype == object: return _object_cells(self, v, dtype)
-        return _bare(pd.Series(_dates(v, self.form, self.zone)).astype(dtype))
+        return _cell_array(pd.Series(_dates(v, self.form, self.zone)).astype(dtype))
     def constant(self, v:Any) -> float|None:
         days = pd.to_datetime(pd.Series([v if isinstance(v, str) else None]), errors='coerce')
         return float(_days(days)[0]) if days.notna().all() else None
@@ -597,7 +597,7 @@ class Category(Column):
 
     def constant(self, v:Any) -> float|None: return _level_position(self.levels, v)
     def computed(self, s:pd.Series) -> np.ndarray: return _level_positions(self.levels, s)
-    def seen(self, v:np.ndarray) -> np.ndarray: return _objects(self.levels)[np.nan_to_num(v, nan=-1).astype(int)]
+    def seen(self, v:np.ndarray) -> np.ndarray: return _object_array(self.levels)[np.nan_to_num(v, nan=-1).astype(int)]
     def share(self, cell:Any) -> float: return self.levels.index(cell)/max(len(self.levels) - 1, 1)
     def text(self, v:float) -> str: return value_text(self.levels[int(v)])
     def filling(self, there:pd.Series) -> Any: return Counter(there).most_common(1)[0][0] # The most frequent level
@@ -675,7 +675,7 @@ def _kind(s:pd.Series, integer:Sequence=(), categorical:Sequence=(), decided:Seq
     return (Integer if whole else cls), form
 
 # %% ../../nbs/data/00_columns.ipynb #c82
-def _upward(v, scale, parts): # Where scaling rounds below `v`, one step more
+def _rounded_up(v, scale, parts): # Where scaling rounds below `v`, one step more
     "The smallest numbers on steps that are not less than `v`."
     step = np.ceil(v*scale/parts)
     up = np.where(step*parts/scale < v, step + 1, step)*parts/scale
@@ -686,7 +686,7 @@ def _upward(v, scale, parts): # Where scaling rounds below `v`, one step more
 def inward_to_steps(low, high, digits, parts:Any=1.) -> tuple: # Decimals, and how many of the last one make a step
     "Move bounds inward to the steps of numbers."
     scale = 10.**np.asarray(digits)
-    return _upward(low, scale, parts), -_upward(-high, scale, parts)
+    return _rounded_up(low, scale, parts), -_rounded_up(-high, scale, parts)
 
 def _inside_cells(c:Column, low, high) -> tuple:
     "The same where cells have fewer bits, and round a bound as they round a number."
@@ -758,14 +758,14 @@ def _fewest_decimals(v:np.ndarray, dtype:np.dtype) -> int:
         same = lambda part, d: (np.round(part, d).astype(dtype) == part.astype(dtype)).all()
         return next((d for d in range(_MOST_DECIMALS) if same(v[:_FEW_ROWS], d) and same(v, d)), _MOST_DECIMALS)
 
-def _precise(c:Column, v:np.ndarray) -> Column:
+def _remembering_numbers(c:Column, v:np.ndarray) -> Column:
     "A column that remembers its numbers where they are not on its steps, or are not restored."
     restored = c.exact(c.encoded(v)[:, None])[:, 0] == v
     return replace(c, known=None if (restored & c.written(v)).all() else np.unique(v))
 
 def _with_decimals(c:Column, v:np.ndarray, dtype:np.dtype=np.dtype(float)) -> Column:
     "A column whose answers have as many decimals as its numbers."
-    if c.unit: return _precise(c, v)
+    if c.unit: return _remembering_numbers(c, v)
     digits = c.digits if c.form in _TEXTS else _fewest_decimals(v, dtype)
     gaps = np.diff(np.quantile(np.unique(v), np.linspace(0, 1, 11)))
     tell = int(np.ceil(_STEPS - np.log10(min(gaps[gaps > 0], default=_range_of(v)/10)))) # apart where they are densest
@@ -773,17 +773,17 @@ def _with_decimals(c:Column, v:np.ndarray, dtype:np.dtype=np.dtype(float)) -> Co
     digits = tell if digits == _MOST_DECIMALS else min(digits, max(tell, int(np.ceil(_KNOWN - np.log10(usual)))))
     most = min(_FINEST - np.ceil(np.log10(max(np.abs(v).max(), _NO_RANGE))), _MOST_POWERS)
     bits = dtype.name if dtype.itemsize < 8 else ''
-    return _precise(replace(c, digits=int(min(digits, most)), bits=bits), v)
+    return _remembering_numbers(replace(c, digits=int(min(digits, most)), bits=bits), v)
 
 # %% ../../nbs/data/00_columns.ipynb #c100
-def _blank(s:pd.Series) -> dict:
+def _missing_cells(s:pd.Series) -> dict:
     "Whether cells are missing, and how they are written: fields of a `Column`."
     gone = s[s.isna()]
     return dict(missing=len(gone) > 0, blank=gone.iloc[0] if len(gone) else None)
 
 def _fit_numbers(cls:type, s:pd.Series, form:str='', special=None) -> Column:
     "Scale, range and form of a number, integer or date; a column without any has no legal value."
-    c = cls(s.name, (s.name,), form=form, **_blank(s))
+    c = cls(s.name, (s.name,), form=form, **_missing_cells(s))
     v,there = read_numbers(c, s), s.notna().to_numpy(bool)
     if cls is Date: c = replace(c, zone=pd.to_datetime(s, format=form if '%' in form else None).dt.tz)
     if not there.any(): return replace(c, low=1., high=0.)
@@ -820,13 +820,13 @@ def _check_distinct_levels(s:pd.Series, there:set):
 
 def _fit_category(s:pd.Series, listed=None) -> Column:
     "A category column: its levels, in the dtype's order where it has one."
-    there,blank = set(s[s.notna()]), _blank(s)
+    there,blank = set(s[s.notna()]), _missing_cells(s)
     if s.dtype == object: _check_distinct_levels(s, there)
     own = isinstance(s.dtype, pd.CategoricalDtype)
     levels = tuple(s.cat.categories if own else sorted(there, key=lambda v: (type(v).__name__, v)))
     offered = _offered(s.name, levels, tuple(v for v in levels if v in there), listed)
     last = [None] if blank['missing'] else []
-    cells = _bare(pd.Series(_objects([*levels, *(blank['blank'] for _ in last)]), dtype=object).astype(s.dtype))
+    cells = _cell_array(pd.Series(_object_array([*levels, *(blank['blank'] for _ in last)]), dtype=object).astype(s.dtype))
     return Category(s.name, (s.name,), levels=(*levels, *last), offered=offered, known=cells, **blank)
 
 # %% ../../nbs/data/00_columns.ipynb #c107
@@ -837,7 +837,7 @@ def _fit_ordinal(s:pd.Series, listed=None) -> Column:
     low,high = (float(min(at)), float(max(at))) if at else (1., 0.)
     return Ordinal(s.name, (s.name,), levels=levels, offered=offered, span=float(max(len(levels) - 1, 1)),
                    low=low, high=high, codes=tuple(i for i in range(len(levels)) if i not in at),
-                   known=pd.Categorical([*levels, None], dtype=s.dtype), **_blank(s))
+                   known=pd.Categorical([*levels, None], dtype=s.dtype), **_missing_cells(s))
 
 # %% ../../nbs/data/00_columns.ipynb #c111
 def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None, more=None) -> list:

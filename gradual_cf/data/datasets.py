@@ -627,11 +627,11 @@ def read_rows_file(path, columns) -> pd.DataFrame:
 
 def task_from_files(rows, model, trust=(), **rules) -> Task: # A frame or a file; a file
     "A fitted model from a file, and the rows that it reads: a task without labels."
-    from gradual_cf.models.fitted import load_fitted, recognised
+    from gradual_cf.models.fitted import load_fitted, recognise
     if rows is None or model is None:
         got = ' and '.join(repr(file and str(file)) for file in (rows, model))
         raise ValueError(f'dataset must be given, or --csv and --model, got {got}')
-    known = recognised(fitted := load_fitted(model, trust or ()))
+    known = recognise(fitted := load_fitted(model, trust or ()))
     df = rows if isinstance(rows, pd.DataFrame) else read_rows_file(rows, ())
     if known and len(known.names) and set(known.names) <= set(df): df = df[list(known.names)]
     if type(fitted).__module__.split('.')[0] in ('xgboost', 'lightgbm'):

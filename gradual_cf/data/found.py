@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy as np, pandas as pd
 
 from .columns import (
-    _check_missing, _in_dtype, _MOST_DECIMALS, _fewest_decimals, _objects, _precise, read_numbers, STEP_TOLERANCE, _TEXTS,
+    _check_missing, _in_dtype, _MOST_DECIMALS, _fewest_decimals, _object_array, _remembering_numbers, read_numbers, STEP_TOLERANCE, _TEXTS,
     Category, Column, Date, Integer)
 from ..render import value_text
 
@@ -153,7 +153,7 @@ class Indicators(Category):
     def write(self, v:np.ndarray, dtypes:dict) -> dict:
         return {source: _in_dtype(one, dtypes[source]) for source,one in zip(self.sources, (v @ self.rows).T)}
     def named(self, df:pd.DataFrame) -> np.ndarray:
-        out = _objects(self.levels)[self.has(df).argmax(1)]
+        out = _object_array(self.levels)[self.has(df).argmax(1)]
         for i in np.flatnonzero(self.unknown(df)): # what cells that are no level add up to
             cells = df[list(self.sources)].iloc[i]
             out[i] = ' + '.join(f'{name}' if v == 1 else f'{v:g} {name}' for name,v in cells.items() if v) or _NONE
@@ -231,22 +231,23 @@ def _formula_values(how:tuple, v:Sequence[np.ndarray]) -> np.ndarray: # Of the c
     with np.errstate(all='ignore'): out = how[0]*np.prod([x if power > 0 else 1/x for x,power in zip(v, how[1:])], 0)
     return np.where(np.isfinite(out), out, np.nan)
 
-def _room(how:tuple, c:Column) -> float: # Of rounding, in units of the column
+def _rounding_error(how:tuple, c:Column) -> float: # Of rounding, in units of the column
     return .5*10.**-c.digits if how and not c.uneven else 1e-6*c.grain
 
 def _explained_by_others(how:tuple, c:Column, a:np.ndarray, others:Sequence) -> np.ndarray: # bool `(n,)`; True where a cell is missing
     "Where a column is what the others say."
     b = _formula_values(how, others)
-    with np.errstate(invalid='ignore'): return (np.abs(a - b) <= _room(how, c) + _EXACT*(1 + np.abs(b))) | np.isnan(a) | np.isnan(b)
+    with np.errstate(invalid='ignore'): near = np.abs(a - b) <= _rounding_error(how, c) + _EXACT*(1 + np.abs(b))
+    return near | np.isnan(a) | np.isnan(b)
 
 def _factor(c:Column, a:np.ndarray, b:np.ndarray) -> float: # 0 for none
     "The shortest constant with which a column is a product as its cells are rounded."
     there = np.isfinite(a) & np.isfinite(b) & (b != 0)
     if there.sum() < _FEWEST_ROWS: return 0.
     a,b = a[there], b[there]
-    ends = (a + np.outer([-1, 1], _room((1,), c) + _EXACT*np.abs(a)))/b
+    ends = (a + np.outer([-1, 1], _rounding_error((1,), c) + _EXACT*np.abs(a)))/b
     low,high = ends.min(0).max(), ends.max(0).min()
-    if not low <= high or low*high <= 0 or np.ptp(b)*max(abs(low), abs(high)) < _SPREAD*_room((1,), c): return 0.
+    if not low <= high or low*high <= 0 or np.ptp(b)*max(abs(low), abs(high)) < _SPREAD*_rounding_error((1,), c): return 0.
     middle,short = (low + high)/2, lambda v, d: float(f'{v:.{d}g}')
     return next((k for d in range(1, 13) for k in (short(middle, d), 1/short(1/middle, d)) if low <= k <= high), 0.)
 
@@ -255,7 +256,7 @@ def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers
     some = [g for g,x in v.items() if len(np.unique(x[~np.isnan(x)])) >= _FEWEST_VALUES][:_MOST_NUMBERS]
     few = {g: v[g][::max(1, len(v[g])//_REFUTE)][:_REFUTE] for g in some}
     table = np.stack(list(few.values())) if some else np.zeros((0, _REFUTE))
-    room = {how: np.array([_room(how, columns[g]) for g in some]).reshape(-1, 1) for how in ((), (1,))}
+    room = {how: np.array([_rounding_error(how, columns[g]) for g in some]).reshape(-1, 1) for how in ((), (1,))}
     out,taken = [], set()
     def fits(kind, a, others, how):
         there = ~np.isnan(np.stack([v[g] for g in (a, *others)])).any(0)
@@ -313,7 +314,7 @@ def _never_together(v:dict) -> list: # Position -> entries `(n, levels)`; ('!', 
             for a,b in zip(i.tolist(), j.tolist()) if _luck_apart(n, [ones[a], ones[b]]) < most]
 
 # %% ../../nbs/data/04_found.ipynb #8e2a9c48
-def _hanging(columns:Sequence[Column], df:pd.DataFrame) -> tuple: # (kind, positions, levels) each
+def _find_ties(columns:Sequence[Column], df:pd.DataFrame) -> tuple: # (kind, positions, levels) each
     "What holds between columns in all training rows."
     if len(df) < _FEWEST_ROWS: return ()
     numbers = {g: c.one(c.read(df)) for g,c in enumerate(columns) if c.ordered and not c.levels and not isinstance(c, Date)}
@@ -373,7 +374,7 @@ def _decimals_of(step:float) -> int:
     "With how many decimals a step is written."
     return next((d for d in range(_MOST_DECIMALS) if round(step, d) == step), _MOST_DECIMALS)
 
-def _on(c:Column, v:np.ndarray, step:float) -> np.ndarray: # bool `(n,)`
+def _are_multiples(c:Column, v:np.ndarray, step:float) -> np.ndarray: # bool `(n,)`
     "Which numbers are multiples of a step, as cells hold them."
     k = np.rint(v/step)
     on = np.abs(v/step - k) <= STEP_TOLERANCE
@@ -392,7 +393,7 @@ def _coarsest(c:Column, v:np.ndarray, share:float, least:float) -> float: # 0 wh
     "The coarsest step, a multiple of `least`, that a share of the numbers are multiples of."
     if len(v) < _FEWEST_ROWS: return 0.
     few = v[::max(1, len(v)//_LOOKED)]
-    good = lambda step: _on(c, few, step).mean() >= _HOPE*share and _on(c, v, step).mean() >= share
+    good = lambda step: _are_multiples(c, few, step).mean() >= _HOPE*share and _are_multiples(c, v, step).mean() >= share
     return next(filter(good, _steps_of(c, v, np.abs(v).max(), least)), 0.)
 
 _COARSE,_FINE = 20, 10 # Steps between the first and the last tenth of the numbers; legal numbers in a step, at least
@@ -444,7 +445,7 @@ def _with_step(step:dict|None, c:Column, s:pd.Series) -> Column: # What is said 
     uneven = round(every, _MOST_DECIMALS) != every
     digits = 0 if c.unit else max(_decimals_of(every), c.digits if uneven or c.form in _TEXTS else 0)
     if uneven: usual = 0.
-    c = _precise(replace(c, every=every, usual=usual, digits=digits), v)
+    c = _remembering_numbers(replace(c, every=every, usual=usual, digits=digits), v)
     return replace(c, known=np.unique(v)) if uneven else c
 
 # %% ../../nbs/data/04_found.ipynb #e9d2b640
@@ -452,15 +453,15 @@ _MEET = 10 # Draws meet unless the odds are worse than e to this: all different 
 _MANY_NAMES = 50 # Values that a number which is called a number has
 
 @cache
-def _people() -> SimpleNamespace: # In English, German, French, Spanish, Italian, Dutch and Polish
+def _person_words() -> SimpleNamespace: # In English, German, French, Spanish, Italian, Dutch and Polish
     "Words of names and of levels that say who somebody is, those beside which they still do, and those of identifiers."
     lists = json.loads((files('gradual_cf')/'data'/'people.json').read_text(encoding='utf-8'))
     split = lambda kinds: {word: kind for kind,words in kinds.items() for word in words.split()}
     return SimpleNamespace(**{k: split(v) if isinstance(v, dict) else {*v.split()} for k,v in lists.items()})
 
-def _who(c:Column) -> str: # '' for what says nothing of that
+def _person_evidence(c:Column) -> str: # '' for what says nothing of that
     "What a column says of who somebody is, and how that is known."
-    words,known = _words_of(c.name), _people()
+    words,known = _words_of(c.name), _person_words()
     parts = [next((p for p in known.names if w == p or w.startswith(p) and w[len(p):] in known.harmless), '') for w in words]
     kinds = [p for p in parts if p]
     harmless = kinds and all(p or w in known.harmless for p,w in zip(parts, words))
@@ -477,7 +478,7 @@ def _counts_rows(c:Column, s:pd.Series) -> str: # '' for a number that says some
     v = read_numbers(c, s)
     v = v[~np.isnan(v)]
     many,words = len(np.unique(v)), _words_of(c.name)
-    if many > _MANY_NAMES and ({*words} & _people().ids or {*words[-1:]} & _people().last): return 'its name says so'
+    if many > _MANY_NAMES and ({*words} & _person_words().ids or {*words[-1:]} & _person_words().last): return 'its name says so'
     if many < len(v) or many < _FEWEST_ROWS: return ''
     gaps = np.diff(v)
     even = (gaps > 0).all() and (gaps == np.median(gaps)).mean() > .5
@@ -490,7 +491,7 @@ def _found_roles(columns:Sequence[Column], df:pd.DataFrame, given:dict, known:se
         role = given.get(c.name)
         if role in ('person', 'identifier'): out[c.name] = role, 'told in roles'
         if role is not None or c.name in known or known & {*c.sources}: continue
-        if why := _who(c): out[c.name] = 'person', why
+        if why := _person_evidence(c): out[c.name] = 'person', why
         elif why := len(c.sources) < 2 and _counts_rows(c, df[c.name]): out[c.name] = 'identifier', why
     return out
 
@@ -515,7 +516,7 @@ def _role_sentences(columns:Sequence[Column], roles:dict, guessed:dict) -> tuple
 _HIGHER,_LOWER = 'higher', 'lower'
 _DIRECTIONS = {_HIGHER: 1, _LOWER: -1, None: 0}
 
-def _pointing(columns:Sequence[Column], better:dict, up:Sequence, down:Sequence) -> list: # Column -> direction
+def _with_directions(columns:Sequence[Column], better:dict, up:Sequence, down:Sequence) -> list: # Column -> direction
     "Columns that know which way is better; raises `ValueError` for a direction that is none."
     implied = dict.fromkeys(up, _HIGHER) | dict.fromkeys(down, _LOWER)
     better = {c.name: implied[c.name] for c in columns if c.ordered and c.name in implied} | better

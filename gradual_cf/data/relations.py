@@ -153,11 +153,11 @@ def _joined(f, *v): return reduce(f, v)
 def _chained(operators, *sides): return reduce(np.logical_and, [f(a, b) for f,a,b in zip(operators, sides, sides[1:])])
 
 def _constant(v, env): return v
-def _over(f, parts, env): return f(*[part(env) for part in parts])
+def _apply(f, parts, env): return f(*[part(env) for part in parts])
 
 def _compiled(node:ast.expr) -> Callable: # Numbers of columns -> an array `(n,)`, or a number
     "A checked tree as a function."
-    over = lambda f, *nodes: partial(_over, f, [_compiled(n) for n in nodes])
+    over = lambda f, *nodes: partial(_apply, f, [_compiled(n) for n in nodes])
     match node:
         case ast.Name(): return itemgetter(int(node.id[1:]))
         case ast.Constant(): return partial(_constant, node.value)
@@ -479,7 +479,7 @@ class TableRelations(NamedTuple):
         return np.concatenate(out, 1)
 
 # %% ../../nbs/data/01_relations.ipynb #c48
-def _strayed(ties:TableRelations, old:dict, new:dict) -> np.ndarray: # bool `(n, g)`
+def _inconsistent_columns(ties:TableRelations, old:dict, new:dict) -> np.ndarray: # bool `(n, g)`
     "Computed columns that differ from what they should be."
     out,after = np.zeros((len(next(iter(new.values()))), len(ties.columns)), bool), ties.followed(old, new)
     for g in ties.unchosen: out[:, g] = ~_agree_as_written(ties.columns[g], after[g], new[g])
@@ -526,7 +526,7 @@ def _followers_in_limits(r:Relations, enc:Encoded, xp:Tensor, old:dict, after:di
     return ok
 
 # %% ../../nbs/data/01_relations.ipynb #c57
-def _touched(ties:TableRelations, group:int) -> TableRelations:
+def _related_columns(ties:TableRelations, group:int) -> TableRelations:
     "The columns that are related to one column."
     moved:set[int] = {group}
     while more := {f.group for f in ties.followers if f.needs & moved} - moved: moved |= more
@@ -546,7 +546,7 @@ class Relations:
         self.ties,self.led = ties, ties.led
         of_all = np.arange(len(ties.columns))
         self.computed = torch.from_numpy(np.isin(of_all, ties.unchosen)) # Columns that cannot be chosen, bool `(g,)`
-        self.near = [_touched(ties, g) for g in range(len(ties.columns))]
+        self.near = [_related_columns(ties, g) for g in range(len(ties.columns))]
         self.used,self.needed = (sorted(_all_named(r, ties.followers)) for r in (ties.relations, ()))
 
     def follow(self, xp:Tensor, x:Tensor) -> Tensor: # `(n, d)` each
@@ -561,7 +561,7 @@ class Relations:
         "Whether rows keep all relations, and whether all that follows has followed."
         old = _read_groups(self.ties, enc.x, self.used)
         new = _read_moved(self.ties, xp, enc.x, old)
-        bad = self.ties.broken(old, new).any(1) | _strayed(self.ties, old, new).any(1)
+        bad = self.ties.broken(old, new).any(1) | _inconsistent_columns(self.ties, old, new).any(1)
         bad |= ~_followers_in_limits(self, enc, xp, old, {g: new[g] for g in self.led})
         return torch.from_numpy(~bad).to(xp.device)
 
@@ -672,7 +672,7 @@ def _numbers_of(columns, df:pd.DataFrame) -> dict: # Group -> numbers `(n,)`, of
 def _at_fault(ties:TableRelations, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
     "Changed columns that break a relation, and columns that did not follow."
     a,b = (_numbers_of(ties.columns, df) for df in (old, new))
-    changed,out = np.stack([_differs(a[g], b[g]) for g in a], 1), _strayed(ties, a, b)
+    changed,out = np.stack([_differs(a[g], b[g]) for g in a], 1), _inconsistent_columns(ties, a, b)
     for name,function in ties.derive.items(): # where the function says something else than before, the column does
         g = _column_named(ties.columns, 'derive', name)
         c = ties.columns[g]

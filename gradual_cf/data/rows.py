@@ -185,7 +185,7 @@ def _room_of_entries(table:FittedTable, raw:np.ndarray, room:Sequence, up:np.nda
     ends = _legal_room(table, *np.broadcast_arrays(*np.atleast_2d(low, high)))
     return tuple(end.expand(raw.shape) for end in ends)
 
-def _shut(table:FittedTable, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
+def _empty_columns(table:FittedTable, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
     "Columns of which no value is left."
     bad = (low > high).numpy()
     if not bad.any(): return torch.zeros(len(bad), len(table.columns), dtype=torch.bool)
@@ -210,7 +210,7 @@ def encode_rows(table:FittedTable, data) -> Encoded: # `(n, d)` in 64-bit floats
     if (up | down).any(): low,high = _room_of_entries(table, raw, ends, up[group], down[group])
     else: low,high = (end.expand(raw.shape) for end in room)
     most = None if table.most is None else torch.full((len(x),), table.most)
-    frozen = torch.from_numpy(fixed) | _shut(table, low, high)
+    frozen = torch.from_numpy(fixed) | _empty_columns(table, low, high)
     for g in coded: # so does what is no number
         frozen[:, g] |= torch.from_numpy(np.isin(raw[:, table.at[g].start], table.columns[g].codes))
     for g,levels in table.unseen.items(): # what no training row has stays
@@ -327,8 +327,8 @@ def unread_reasons(table:FittedTable, data) -> list: # A text for each row
     return ['; '.join(sum(row, [])) for row in zip(*reasons)] if reasons else ['']*len(df)
 
 # %% ../../nbs/data/05_rows.ipynb #c26
-def _own_stays(form, c, x, *k): return torch.where(c == x, c, form(c, x, *k)) # A value of one's own is no step
-def _followed(relations, form, c, x): return relations.follow(form(c, x), x)
+def _keep_own(form, c, x, *k): return torch.where(c == x, c, form(c, x, *k)) # A value of one's own is no step
+def _with_followers(relations, form, c, x): return relations.follow(form(c, x), x)
 
 def _one_by_one(rules, c, x):
     "Columns that have rules of their own."
@@ -350,13 +350,13 @@ def _projection(table:FittedTable) -> Callable: # (c, x) -> the admissible c
     "What the form of the values demands, in encoded units, and all that follows; `narrow` knows only the form."
     step,origin,span = np.array([c.even for c in table.columns])[table.group].T
     even = steps(torch.tensor(step/span), torch.tensor(-(origin % np.where(step > 0, step, 1.))/span))
-    whole = Entrywise(partial(_own_stays, even.f), *even.consts)
+    whole = Entrywise(partial(_keep_own, even.f), *even.consts)
     rules = [(at, rule) for c,at in zip(table.columns, table.at) if (rule := c.projection())]
     form = chain(whole, *([partial(_one_by_one, rules)] if rules else []))
     by_entry = {at.start: rule for at,rule in rules}
     if rules and table.relations is None: setattr(form, 'alone', partial(_legal_alone, whole, by_entry))
     if table.relations is None: return form
-    project = partial(_followed, table.relations, form)
+    project = partial(_with_followers, table.relations, form)
     if hasattr(form, 'narrow'): setattr(project, 'narrow', getattr(form, 'narrow'))
     return project
 
@@ -542,5 +542,5 @@ def constrain_rows(table, enc, raw, bounds=None, **named) -> Encoded: # `named`:
     if table.relations is not None: # what a question holds fixed cannot follow either
         still = fixed[:, torch.from_numpy(group).to(fixed.device)]
         low,high = (torch.where(still, enc.x, v) for v in (low, high))
-    shut = _shut(table, low.cpu(), high.cpu()).to(fixed.device)
+    shut = _empty_columns(table, low.cpu(), high.cpu()).to(fixed.device)
     return enc._replace(frozen=enc.frozen | fixed | shut, low=low, high=high)

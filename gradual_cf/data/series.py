@@ -106,7 +106,7 @@ class _Series:
     def axis(self) -> tuple: # Times of all points `(length,)`, and what they count
         return np.arange(self.length)/(self.rate or 1), 'seconds' if self.rate else 'points'
 
-def _forgotten(X:np.ndarray) -> int: # `(n, c, length)`
+def _decorrelation_lag(X:np.ndarray) -> int: # `(n, c, length)`
     "The lag at which series are correlated with themselves by half, in bounds that suit the length."
     v,L = X - X.mean(2, keepdims=True), X.shape[2]
     together = np.fft.irfft((np.abs(np.fft.rfft(v, 2*L))**2).mean((0, 1)))[:L] # autocorrelation, by its spectrum
@@ -116,7 +116,7 @@ def _forgotten(X:np.ndarray) -> int: # `(n, c, length)`
 # %% ../../nbs/08_series.ipynb #t17
 _TURNED = ', which seems to be (n, length, channels): turn it by np.swapaxes(…, 1, 2)'
 
-def _bridge(v:np.ndarray, there:np.ndarray) -> np.ndarray: # `(n, c, length)`
+def _fill_gaps(v:np.ndarray, there:np.ndarray) -> np.ndarray: # `(n, c, length)`
     "Fill gaps with straight lines, and pad the end with zeros."
     out = np.where(there, v, 0.)
     for i,j in zip(*np.nonzero((~there).any(2))):
@@ -141,7 +141,7 @@ def _check_series(v:np.ndarray, shortest:int, length:int, bridged:bool) -> tuple
                          "series(…, missing='bridge') bridges such stretches, and changes nothing there")
     flat = np.flatnonzero(np.nanmax(v, (1, 2)) == np.nanmin(v, (1, 2)))
     if len(flat): raise ValueError(f'data must vary over time, got a constant series in row {flat[0]}')
-    return _bridge(v, there)[:, :, :length], there[:, :, :length]
+    return _fill_gaps(v, there)[:, :, :length], there[:, :, :length]
 
 def _rows(p:_Series, data) -> np.ndarray: # `(n, length)` or `(n, c, length)`
     "One or many series as an array."
@@ -178,7 +178,7 @@ def _encode_series(p:_Series, data) -> Encoded: # `(n, c, length)`
 
 def _are_counts(raw) -> bool: return isinstance(raw, np.ndarray) and raw.dtype.kind in 'iu'
 
-def _given(p:_Series, data) -> np.ndarray: # `(n, length)` or `(n, c, length)`
+def _as_series(p:_Series, data) -> np.ndarray: # `(n, length)` or `(n, c, length)`
     "One or many series as an array; counts keep their dtype."
     if isinstance(data, Tensor): data = data.detach().cpu().numpy()
     return _rows(p, data).astype(data.dtype) if _are_counts(data) else _rows(p, data)
@@ -224,7 +224,7 @@ def _channel(channels:tuple, asked:str, name) -> int:
     if name in channels: return channels.index(name)
     raise ValueError(f'{asked} must name channels {channels}, got {name!r}')
 
-def _where(channels:tuple, length:int, names) -> Tensor: # bool `(c, length)`
+def _locked_points(channels:tuple, length:int, names) -> Tensor: # bool `(c, length)`
     "The points that locks name: channels, slices of time, or pairs of both."
     alone = type(names) in (str, slice) or isinstance(names, tuple) and [type(v) for v in names] == [str, slice]
     out = np.zeros((len(channels), length), bool)
@@ -249,7 +249,7 @@ def _inward_to_whole(whole:tuple, low:Tensor, high:Tensor) -> tuple: # `(…, c,
     at = torch.isin(torch.arange(low.shape[-2]), torch.tensor(whole, dtype=torch.long))[:, None]
     return torch.where(at, low.ceil(), low), torch.where(at, high.floor(), high)
 
-def _of_each(name:str, asked, one, n:int, read) -> Tensor: # `(n, …)`
+def _per_row(name:str, asked, one, n:int, read) -> Tensor: # `(n, …)`
     "What is asked of each row, read: a list of such, or one for all."
     rows = asked if isinstance(asked, list) and asked and all(isinstance(v, one) for v in asked) else [asked]*n
     if len(rows) != n: raise ValueError(f'{name} must be for all rows, or one for each of {n}, got {len(rows)}')
@@ -257,14 +257,14 @@ def _of_each(name:str, asked, one, n:int, read) -> Tensor: # `(n, …)`
 
 def _constrain_series(p:_Series, enc:Encoded, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
     "Lock points, and narrow the limits of channels."
-    asked = _of_each('bounds', bounds, (dict, type(None)), len(enc.x), partial(_channel_bounds, p.channels))
+    asked = _per_row('bounds', bounds, (dict, type(None)), len(enc.x), partial(_channel_bounds, p.channels))
     low,high = torch.fmax(p.low, asked[..., :1]), torch.fmin(p.high, asked[..., 1:]) # of a number and NaN, the number
     low,high = _inward_to_whole(p.whole, low, high)
     if (low > high).any(): raise ValueError(f'bounds must leave room for a value, got {bounds}')
     low,high = (v.repeat(1, 1, p.length) for v in (low, high))
     for limit,name,channels in ((low, 'increase_only', increase_only), (high, 'decrease_only', decrease_only)):
         for j in (_channel(p.channels, name, c) for c in channels): limit[:, j] = enc.x[:, j]
-    locked = _of_each('immutable', immutable, list, len(enc.x), partial(_where, p.channels, p.length))
+    locked = _per_row('immutable', immutable, list, len(enc.x), partial(_locked_points, p.channels, p.length))
     return _without_room(p, enc._replace(low=low, high=high), locked | (low > high) | (enc.low == enc.high))
 
 # %% ../../nbs/08_series.ipynb #t23
@@ -508,15 +508,15 @@ def series(
     asked,whole = _channel_bounds(names, bounds), _whole_channels(known, names, integer)
     low,high = _inward_to_whole(whole, *torch.where(asked.isnan(), own, asked).T[..., None])
     if (low > high).any(): raise ValueError(f'bounds must have low ≤ high, got {bounds}')
-    return replace(_series_domain(_Series(names, L, shortest, fs, window or _forgotten(filled), low, high,
-                           torch.tensor(jump)[:, None].float(), _where(names, L, immutable), bridged, real, whole)), data=X)
+    return replace(_series_domain(_Series(names, L, shortest, fs, window or _decorrelation_lag(filled), low, high,
+                           torch.tensor(jump)[:, None].float(), _locked_points(names, L, immutable), bridged, real, whole)), data=X)
 
 def _series_domain(p:_Series) -> Domain:
     "The record of functions of series."
     spans = [f'from {p.time(a)} to {p.time(min(a + p.window, p.length) - 1)}' for a in range(0, p.length, p.window)]
     return Domain(
         partial(_encode_series, p), partial(_decode_series, p), partial(_windows, p), p.project, partial(_propose_stretches, p),
-        kind='series', defaults='series', rows=partial(_given, p), legal=partial(_legal_windows, p),
+        kind='series', defaults='series', rows=partial(_as_series, p), legal=partial(_legal_windows, p),
         constrain=partial(_constrain_series, p), write=partial(_points_frame, p), measures=_series_measures, relations=_Steps(p),
         adapt=partial(_adapt, p),
         display=Display(_changed_stretches, _show_series, _plot_series, panel=partial(_step_panel, p),

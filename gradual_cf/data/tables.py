@@ -14,10 +14,11 @@ from torch import Tensor
 
 from ..answers import cell_with_unit, display_name, aimed_at, CHANGED, Counterfactuals, region_lines, row_titles, went
 from ..core import arrow_frame, arrow_table, check_range, comparable, Display, Domain, door
-from .columns import _bare, _fit_category, _fit_columns, _objects, _offered, _precise, Column, Integer, read_numbers
+from .columns import (
+    _cell_array, _fit_category, _fit_columns, _object_array, _offered, _remembering_numbers, Column, Integer, read_numbers)
 from .found import (
-    _as_relation, _contradictions, _change_notes, _columns_in_words, _found_categories, _found_roles, _guesses, _hanging,
-    _tie_sentences, _named_category, _pointing, _role_sentences, log_findings, _with_step)
+    _as_relation, _contradictions, _change_notes, _columns_in_words, _found_categories, _found_roles, _guesses, _find_ties,
+    _tie_sentences, _named_category, _with_directions, _role_sentences, log_findings, _with_step)
 from .relations import (
     _at_fault, consequence_of, ordered_followers, _names_in, parse_relation, Relations, TableRelations, _ties, _without_steps)
 from .rows import (
@@ -162,7 +163,7 @@ def _check_frame(df, integer, siblings, categorical):
     for cols in siblings.values(): check_names(raw, categorical=cols)
 
 # %% ../../nbs/04_tables.ipynb #fc115
-def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cells that are filled in
+def _treat_missing(columns, df, missing:str, levels) -> tuple: # Columns, and the cells that are filled in
     "Columns whose missing cells are kept, levels of their own, or filled; raises `ValueError` where all are missing."
     if missing == 'keep': return columns, {}
     if missing == 'level': return [c if c.name in levels else c.leaving() for c in columns], {}
@@ -220,7 +221,7 @@ def _rescaled(columns, df, scale) -> list[Column]:
             v = v[~np.isnan(v)]
             new:dict = rule(v) if rule else dict(zip(('origin', 'span'), scaler[c.name]))
             if c.missing and new['span']: new['origin'] = float(v.min()) # what is missing stands below all numbers
-            c = _precise(replace(c, **new), v)
+            c = _remembering_numbers(replace(c, **new), v)
         out.append(c)
     return out
 
@@ -292,23 +293,23 @@ def _table_domain(table:FittedTable) -> Domain:
                   project=table.project, propose=partial(propose_values, table), constrain=partial(constrain_rows, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(fitted_columns, table), unread=partial(unread_reasons, table), legal=partial(legal_columns, table),
-                  check=partial(check_reach, table), extend=partial(_extended, table),
+                  check=partial(check_reach, table), extend=partial(_with_new_levels, table),
                   contradicts=partial(_contradicting, table) if table.hangs else None,
                   never_met=tuple(tuple(table.at[g].start + level for g,level in pair) for pair in apart),
-                  suit=partial(_suited, table),
+                  suit=partial(_suited_table, table),
                   display=display, defaults='table', kind='table', features=table.columns,
                   roles=table.roles or None, relations=table.relations, cost=table.price, measures=partial(_table_measures, table),
-                  offer=partial(_offering, table), findings=table.findings, about=partial(_columns_in_words, table))
+                  offer=partial(_with_fewer_levels, table), findings=table.findings, about=partial(_columns_in_words, table))
 
 # %% ../../nbs/04_tables.ipynb #c88
-def _offering(table:FittedTable, levels:dict) -> Domain:
+def _with_fewer_levels(table:FittedTable, levels:dict) -> Domain:
     "The same table, of which some categories propose fewer levels; raises `ValueError` for others than it knows."
     check_names(table.columns, levels=list(levels))
     fewer = lambda c: replace(c, offered=_offered(c.name, c.offered, c.offered, levels[c.name]))
     return _table_domain(replace(table, columns=tuple(fewer(c) if c.name in levels else c for c in table.columns)))
 
 # %% ../../nbs/04_tables.ipynb #de999f4e
-def _keeping(table:FittedTable) -> FittedTable:
+def _with_ties_kept(table:FittedTable) -> FittedTable:
     "The same table, which keeps the sums and products of its training rows, unless somebody says what hangs together."
     if table.relations is not None or table.price is not None: return table
     kept = tuple(parse_relation(_as_relation(table.columns, t), table.columns) for t in table.hangs if t[0] != '!')
@@ -332,13 +333,13 @@ def _read_as_codes(table:FittedTable, names:set) -> FittedTable: # Columns that 
     guessed = table.guessed | {name: 'kind' for name in names}
     return replace(table, columns=tuple(columns), hangs=hangs, guessed=guessed, coded={})
 
-def _suited(table:FittedTable, model, how:str) -> Domain|None:
+def _suited_table(table:FittedTable, model, how:str) -> Domain|None:
     "The same table as a model reads it and answers need it; None where it is that already."
     new = _read_as_codes(table, coded_columns(model, table.names) if table.coded else set())
     if how == 'advise' and not new.advice:
         matters = any(role == 'person' for role,_ in new.roles.values()) or any(c.better or c.codes for c in new.columns)
-        new = _keeping(replace(new, advice=how) if matters else new)
-    elif how == 'keep' and not new.advice: new = _keeping(new)
+        new = _with_ties_kept(replace(new, advice=how) if matters else new)
+    elif how == 'keep' and not new.advice: new = _with_ties_kept(new)
     elif how == 'last' and new.advice == 'advise' and any(c.better or c.codes for c in new.columns): new = replace(new, advice=how)
     return None if new is table else _table_domain(new)
 
@@ -349,10 +350,10 @@ def _with_further_levels(c:Column, new:tuple, dtype) -> Column:
     "A category that knows further levels and offers none of them."
     last = c.levels[-1:]*c.missing
     levels = (*c.levels[:len(c.levels) - len(last)], *new, *last)
-    cells = pd.Series(_objects([c.blank if v is None else v for v in levels]), dtype=object).astype(dtype)
-    return replace(c, levels=levels, known=_bare(cells))
+    cells = pd.Series(_object_array([c.blank if v is None else v for v in levels]), dtype=object).astype(dtype)
+    return replace(c, levels=levels, known=_cell_array(cells))
 
-def _extended(table:FittedTable, data) -> Domain|None:
+def _with_new_levels(table:FittedTable, data) -> Domain|None:
     "The same table, which knows the new names of a question; None where there are none, or where it cannot."
     df,new = fitted_columns(table, data), {}
     for g,c in enumerate(table.columns):
@@ -538,7 +539,7 @@ def tabular(
     check_names(columns, **dict(roles=list(roles or ()), levels=levels) | named)
     without = [c.name for c in columns if c.name in levels and not c.levels]
     if without: raise ValueError(f'levels must name categories, got {without}')
-    columns = _pointing(columns, better or {}, increase_only, decrease_only)
+    columns = _with_directions(columns, better or {}, increase_only, decrease_only)
     guessed = _guesses(columns, df, named | dict(integer=integer), special, listed)
     spoken = {*named['bounds'], *levels, *increase_only, *decrease_only, *(v for arg in (cost, better, derive, causes) for v in arg or ()),
               *_names_in(relations, df.columns)}
@@ -549,13 +550,13 @@ def tabular(
     if len({*immutable}) >= len(columns): immutable = named['immutable']
     named['immutable'] = immutable
     findings = _role_sentences(columns, found, guessed) + findings
-    columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
+    columns,fill = _treat_missing(_rescaled(columns, df, scale), df, missing, levels)
     looks = _check_looks(columns, names, units, codes)
     more = dict(most=None, grid=grid, keep=missing == 'keep', fill=fill, findings=findings, guessed=guessed, looks=looks, roles=found,
                 coded=coded)
     table = _fit_table(df, columns, named, (relations, derive, causes, cost), **more)
     if derive is None or derive:
-        hangs = _hanging(table.columns, fitted_columns(table, df))
+        hangs = _find_ties(table.columns, fitted_columns(table, df))
         table = replace(table, hangs=hangs, findings=findings + (() if table.relations else _tie_sentences(table.columns, hangs)))
     log_findings(table.findings if len(table.findings) <= _MOST_FINDINGS else (*table.findings[:_MOST_FINDINGS - 1],
           f'… and {len(table.findings) - _MOST_FINDINGS + 1} more, which print(domain.text()) shows beside all columns'))

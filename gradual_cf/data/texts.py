@@ -19,7 +19,7 @@ from ..answers import aimed_at, Counterfactuals
 from ..core import Display, Domain, door, Encoded, token_groups, check_range
 from ..models.asking import Adapted
 from ..models.decisions import FrameModel, Predictor
-from ..models.fitted import recognised
+from ..models.fitted import recognise
 from .images import _kept_names
 from .words import (
     _can_tag, _CLITIC, content_word, _fluency_model, _fitting_proposals, _ids_now, _in_place, lookup_form, _nearest_words,
@@ -29,7 +29,7 @@ from .words import (
 __all__ = ['sentences']
 
 # %% ../../nbs/06_texts.ipynb #c6
-def _in_case_of(old:str, new:str) -> str:
+def _match_case(old:str, new:str) -> str:
     "`new` in the case of `old`."
     return new.upper() if len(old) > 1 and old.isupper() else new[:1].upper() + new[1:] if old[:1].isupper() else new
 
@@ -70,7 +70,7 @@ def _raw_texts(data:Any) -> list[str]:
     return texts
 
 # %% ../../nbs/06_texts.ipynb #c15
-def _glued(text, a, b):
+def _joins_neighbour(text, a, b):
     "Whether the token from `a` to `b` is joined to a neighbour."
     if a > 0 and text[a - 1].isalnum(): return True
     if b == len(text): return False
@@ -89,7 +89,7 @@ def _read_once(reader, text) -> tuple:
     if (found := known.get(text)) is None:
         few = (spans := list(reader.tokenizer(text)))[:reader.length]
         ids = [reader.vectors.index.get(lookup_form(text[a:b]), -1) for a,b in few]
-        found = spans, ids, [not _glued(text, a, b) for a,b in few]
+        found = spans, ids, [not _joins_neighbour(text, a, b) for a,b in few]
         if len(known) >= _READ_TEXTS: known.clear()
         known[text] = found
     return found
@@ -134,7 +134,7 @@ def _constrain_texts(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:
     return enc._replace(frozen=frozen)
 
 # %% ../../nbs/06_texts.ipynb #c36
-def rewrite_words(text:str, spans:Sequence, new:dict, form:Callable=_in_case_of, plain:Callable=str) -> str:
+def rewrite_words(text:str, spans:Sequence, new:dict, form:Callable=_match_case, plain:Callable=str) -> str:
     "Replace some words of a text; every other byte stays, but for what `plain` makes of it."
     parts,end = [],0
     for i in sorted(new):
@@ -168,7 +168,7 @@ def _swapped_words(reader, cfs:Counterfactuals) -> list[dict]: # For each text, 
     return [reader.differ(old, new) for old,new in zip(_raw_texts(cfs.data), _raw_texts(cfs.raw))]
 
 # %% ../../nbs/06_texts.ipynb #c47
-def _as_heard(reader, texts) -> Tensor: # Long `(n, l)`
+def _fluency_ids(reader, texts) -> Tensor: # Long `(n, l)`
     "The words of texts, as the rule numbers them."
     spans = [known_word_places(reader, t) for t in texts]
     ids = torch.full((len(texts), reader.length), -1)
@@ -179,7 +179,7 @@ def _scores(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`
     "How swaps read, by row and position; NaN where nothing was learnt."
     rows,at = (torch.tensor(np.array(v, int)) for v in (rows, at))
     if _fluency_model(reader) is None: return np.full(len(rows), np.nan)
-    old,new = (_as_heard(reader, _raw_texts(t)) for t in (cfs.data, cfs.raw))
+    old,new = (_fluency_ids(reader, _raw_texts(t)) for t in (cfs.data, cfs.raw))
     return _fluency_model(reader).drops(new[rows], at, old[rows, at]).numpy()
 
 # %% ../../nbs/06_texts.ipynb #c49
@@ -396,7 +396,7 @@ def of_texts(model) -> Predictor: # Anything that can be asked about texts
     "How a function of texts is asked; raises `ValueError` for what is none."
     if isinstance(model, Predictor): return model
     if (known := _of_library(model)) is not None: return known
-    if (known := recognised(model)) is not None: return _as_lists(known)
+    if (known := recognise(model)) is not None: return _as_lists(known)
     if hasattr(model, 'parameters') or isinstance(model, type):
         raise ValueError(f'model must be a function of texts for sentences(texts), got {type(model).__name__}: '
                          'a network of vectors is explained with sentences(vectors), a transformer as its pipeline')

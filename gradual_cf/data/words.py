@@ -375,7 +375,7 @@ def _context(ids:Tensor, at:Tensor, edge:int) -> list[np.ndarray]: # Five of `(n
     five = wide[torch.arange(len(ids), device=at.device)[:, None, None], near]
     return [t.numpy() for t in five.cpu().unbind(-1)]
 
-def _drops(model:_Trigrams, ids:Tensor, at:Tensor, new:Tensor) -> Tensor: # `(n, p, k)`
+def _fluency_loss(model:_Trigrams, ids:Tensor, at:Tensor, new:Tensor) -> Tensor: # `(n, p, k)`
     "What the log-probability of texts `(n, l)` loses if the word at each place `(n, p)` becomes each of `(n, p, k)`."
     a,b,old,c,d = (t[..., None] for t in _context(ids, at, model.base - 1))
     fluency = lambda w: model(a, b, w) + model(b, w, c) + model(w, c, d)
@@ -495,11 +495,11 @@ class _FluencyModel:
 
     def likely(self, notes:_Notes, ids:Tensor, at:Tensor, new:Tensor) -> Tensor: # bool `(n, p, k)`
         "Whether words `(n, p, k)` are likely enough at places `(n, p)` of texts as they stand now, `(n, l)`."
-        return _drops(self.model, ids, at, new) <= self.limit(notes)[:, None, None]
+        return _fluency_loss(self.model, ids, at, new) <= self.limit(notes)[:, None, None]
 
     def drops(self, ids:Tensor, at:Tensor, new:Tensor) -> Tensor: # `(m,)`
         "What texts `(m, l)` lose if the word at one place each, `(m,)`, becomes another, `(m,)`."
-        return _drops(self.model, ids, at[:, None], new[:, None, None])[:, 0, 0]
+        return _fluency_loss(self.model, ids, at[:, None], new[:, None, None])[:, 0, 0]
 
 # %% ../../nbs/data/02_words.ipynb #rc37
 class _Fluency(NamedTuple):

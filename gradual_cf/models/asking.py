@@ -126,7 +126,7 @@ _ASKED:dict = {}    # Address of a module that is being asked -> [the module, ho
 _MODES = Lock()     # One thread counts at a time
 _MOMENTARY = '_GONE', '_ASKED', '_MODES', '_ACCOUNTS', '_SAID' # What is no part of the program, for a fingerprint
 
-def _hold(modules:list):
+def _enter_eval(modules:list):
     "Switch modules to eval mode; the first caller records each module's mode."
     with _MODES:
         for m in modules:
@@ -135,7 +135,7 @@ def _hold(modules:list):
         for m in modules: # after all were noted: a compiled module hands its mode on
             if m.training: m.training = False
 
-def _release(modules:list):
+def _leave_eval(modules:list):
     "The last caller restores the module's mode and forgets the module."
     with _MODES:
         for m in modules:
@@ -151,14 +151,14 @@ def evaluating(model): # A module, or any function of a tensor
     check_cancelled()
     every = model.modules() if isinstance(model, nn.Module) else []
     modules = [m for m in every if hasattr(m, 'training')]  # what torch.jit froze has no mode
-    _hold(modules)
+    _enter_eval(modules)
     try: yield model
-    finally: _release(modules)
+    finally: _leave_eval(modules)
 
 # %% ../../nbs/models/00_asking.ipynb #c12
 _SHORT = (torch.bfloat16, torch.float16)
 
-def _home(model):
+def _device_and_dtype(model):
     "The one device and floating dtype of a model's tensors; raises `ValueError` if there are several."
     ts = [*model.parameters(), *model.buffers()] if isinstance(model, nn.Module) else []
     kinds = {(t.device, t.dtype) for t in ts if t.is_floating_point()}
@@ -170,7 +170,7 @@ def _home(model):
 # %% ../../nbs/models/00_asking.ipynb #c15
 def place(model) -> tuple[torch.device, torch.dtype]: # Where its inputs must live; 32 bits for a 16-bit model
     "The one device and floating dtype that `model` is asked in; raises `ValueError` if it has several."
-    dev,dtype = _home(model)
+    dev,dtype = _device_and_dtype(model)
     return dev, torch.float32 if dtype in _SHORT else dtype
 
 # %% ../../nbs/models/00_asking.ipynb #c18
@@ -214,7 +214,7 @@ class CastModel(nn.Module):
     def __init__(self, model):
         super().__init__()
         self.model = model
-        self.dtype = _home(model)[1]
+        self.dtype = _device_and_dtype(model)[1]
         self.single = False
 
     @property
@@ -245,7 +245,7 @@ def gives_plain_logits(model, x):
 # %% ../../nbs/models/00_asking.ipynb #c34
 def cast_model(model):
     "The same model, through `CastModel` where it computes in 16 bits."
-    return CastModel(model) if not isinstance(model, CastModel) and _home(model)[1] in _SHORT else model
+    return CastModel(model) if not isinstance(model, CastModel) and _device_and_dtype(model)[1] in _SHORT else model
 
 # %% ../../nbs/models/00_asking.ipynb #c36
 def _few(rows):
@@ -369,15 +369,15 @@ def _check_unwritten(x:Tensor, before:Tensor):
     raise ValueError('model must not modify its input, got one that writes into it: '
                      'let it begin with x = x.clone()')
 
-def _asks(model, x:Tensor) -> tuple: # Rows and calls
+def _rows_charged(model, x:Tensor) -> tuple: # Rows and calls
     "What a pass costs where it is counted here; a fitted model counts what it is really asked."
     inner = getattr(model, 'asked', None) # of what only passes questions on
-    calls = int(not hasattr(model, 'predictor')) if inner is None else sum(_asks(m, x)[1] for m in inner)
+    calls = int(not hasattr(model, 'predictor')) if inner is None else sum(_rows_charged(m, x)[1] for m in inner)
     return calls*len(x), calls
 
-def put_to(model, x:Tensor) -> Any: # What it says
+def ask_model(model, x:Tensor) -> Any: # What it says
     "Ask a model, on the account of the question; about a few rows once."
-    ask = lambda: charged(lambda: model(x), *_asks(model, x))
+    ask = lambda: charged(lambda: model(x), *_rows_charged(model, x))
     few = len(x) <= FEW and x.numel() <= _SMALL and x.device.type == 'cpu'
     if not few or torch.is_grad_enabled(): return ask()
     return answer_once(model, (x.dtype, x.shape, x.detach().numpy().tobytes()), ask)
@@ -385,7 +385,7 @@ def put_to(model, x:Tensor) -> Any: # What it says
 def _pass(model, x):
     "One forward pass over a copy; raises `ValueError` if the model does not accept the rows, or writes into them."
     given = x.clone()
-    try: out = put_to(model, given)
+    try: out = ask_model(model, given)
     except (RuntimeError, TypeError) as e:
         shape = ', '.join(map(str, x.shape[1:]))
         raise ValueError(f'model must accept inputs of shape (n, {shape}) and dtype {x.dtype}, got: {e}') from e
@@ -393,10 +393,10 @@ def _pass(model, x):
     return out
 
 # %% ../../nbs/models/00_asking.ipynb #ac5
-def _passed(model, x:Tensor):
+def _known_or_passed(model, x:Tensor):
     "The same, with what is known already where questions are limited."
     own = account()
-    if own is None or not own.keeps or not _asks(model, x)[1]: return _pass(model, x)
+    if own is None or not own.keeps or not _rows_charged(model, x)[1]: return _pass(model, x)
     keys = [(id(model), row.tobytes()) for row in x.detach().cpu().numpy()]
     return known_rows(own, lambda some: _read_logits(_pass(model, some)), keys, x, lambda rows, i: rows[i])
 
@@ -428,7 +428,7 @@ def predict(
         If it does not accept the rows
     """
     with evaluating(model), torch.no_grad():
-        parts = [_read_logits(_passed(model, b)) for b in x.split(batch or pass_rows(x))]
+        parts = [_read_logits(_known_or_passed(model, b)) for b in x.split(batch or pass_rows(x))]
     for z in parts:
         if not isinstance(z, Tensor) or not z.ndim: raise ValueError(f'model must return raw logits, {_shape_error(z)}')
     z,own = torch.cat(parts), account()
@@ -452,7 +452,7 @@ def with_graph(model, x:Tensor) -> Tensor: # Its input, which requires grad, `(n
     check_cancelled()
     before = x.detach().clone()
     with torch.enable_grad():
-        try: out = put_to(model, x)
+        try: out = ask_model(model, x)
         except RuntimeError as e:
             raise ValueError(_NO_GRADIENT.format(f'an error with an input that requires grad: {e}')) from e
     _check_unwritten(x.detach(), before)

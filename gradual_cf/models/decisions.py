@@ -28,12 +28,12 @@ def _with_last(pipe, new):
 
 _WRAPPERS = dict(FrozenEstimator='estimator', SelfTrainingClassifier='estimator_') # Where the model stands that decides
 
-def opened(model) -> Any:
+def unwrapped(model) -> Any:
     "What a search found, what was frozen, and what taught itself, wherever it stands at the end of pipelines."
     while (inner := getattr(model, 'best_estimator_', None)) is not None or type(model).__name__ in _WRAPPERS:
         model = getattr(model, _WRAPPERS[type(model).__name__]) if inner is None else inner
     if not hasattr(model, 'steps'): return model
-    last = opened(model.steps[-1][1])
+    last = unwrapped(model.steps[-1][1])
     return model if last is model.steps[-1][1] else _with_last(model, last)
 
 def names_of(model) -> tuple: # Columns it was fitted on, and how many these were; empty and None where it does not say
@@ -43,11 +43,11 @@ def names_of(model) -> tuple: # Columns it was fitted on, and how many these wer
     except ValueError: width = None # XGBoost's before it was fitted
     return () if names is None else tuple(names), width
 
-def of_array(ask:Callable, frame:pd.DataFrame) -> Any: return ask(frame.to_numpy()) # Of a model that was fitted on no frame
+def ask_array(ask:Callable, frame:pd.DataFrame) -> Any: return ask(frame.to_numpy()) # Of a model that was fitted on no frame
 
 def asked_alike(ask:Callable, p:Predictor, frame:pd.DataFrame) -> Any: # A part of a model, as the whole is asked
     if p.names: return ask(frame[list(p.names)])
-    return of_array(ask, frame) if hasattr(p.source, 'n_features_in_') else ask(frame) # a scorecard knows no names, and reads them
+    return ask_array(ask, frame) if hasattr(p.source, 'n_features_in_') else ask(frame) # a scorecard knows no names, and reads them
 
 def last_step(model) -> Any: return last_step(model.steps[-1][1]) if hasattr(model, 'steps') else model # Of pipelines
 
@@ -136,11 +136,11 @@ def _positive(last) -> Any:
     return last.classes_[1] if label is None else label
 
 def cut_of(model) -> tuple|None: # The model under it, its method, probability from which the second class is decided
-    "The cut-off at the end of a fitted model, which was opened; None where there is none."
+    "The cut-off at the end of a fitted model, which was unwrapped; None where there is none."
     last = last_step(model)
     at = getattr(last, 'best_threshold_', getattr(last, 'threshold', None))
     if at is None or not hasattr(last, 'response_method') or len(last.classes_) != 2: return None
-    inner,how = opened(last.estimator_), last.response_method
+    inner,how = unwrapped(last.estimator_), last.response_method
     methods = ('predict_proba', 'decision_function') if how == 'auto' else (how,)
     method = next(m for m in methods if hasattr(inner, m))
     odds = method == 'decision_function'
@@ -157,7 +157,7 @@ def replace_last_step(model, inner):
 # %% ../../nbs/models/02_decisions.ipynb #d14
 _HAIR = 1e-6 # Lead of a class that wins where the numbers do not tell
 
-def by_votes(model, frame:pd.DataFrame) -> np.ndarray: # `(n, k)`
+def vote_scores(model, frame:pd.DataFrame) -> np.ndarray: # `(n, k)`
     "Votes of all pairs of classes, and how sure they are as less than a vote; the winner of the votes leads."
     rows = frame if hasattr(model, 'feature_names_in_') else frame.to_numpy()
     *steps,last = [step for _,step in getattr(model, 'steps', [('', model)])]
@@ -172,25 +172,25 @@ def by_votes(model, frame:pd.DataFrame) -> np.ndarray: # `(n, k)`
         sure[:, a] += d
         sure[:, b] -= d
     z = votes + sure/(3*(np.abs(sure) + 1))
-    return overruled(torch.from_numpy(z), torch.from_numpy(votes.argmax(1))).numpy()
+    return put_ahead(torch.from_numpy(z), torch.from_numpy(votes.argmax(1))).numpy()
 
-def overruled(z:Tensor, at:Tensor) -> Tensor: # Scores `(n, k)`, classes `(n,)`
+def put_ahead(z:Tensor, at:Tensor) -> Tensor: # Scores `(n, k)`, classes `(n,)`
     "Scores with the given class ahead by a hair where it was not."
     ahead = z.amax(1, keepdim=True) + _HAIR
     return torch.where((z.argmax(1) != at)[:, None], z.scatter(1, at[:, None], ahead), z)
 
-def counts_votes(model) -> bool:
+def decides_by_votes(model) -> bool:
     "Whether a model decides by votes of pairs: a support vector machine for several classes."
-    return of_margins(model) and len((last := last_step(model)).classes_) > 2 and not last.break_ties
+    return is_margin_model(model) and len((last := last_step(model)).classes_) > 2 and not last.break_ties
 
-def of_margins(model) -> bool:
+def is_margin_model(model) -> bool:
     "Whether a model is a support vector machine, whose `predict` knows nothing of its probabilities."
     return any(c.__module__.startswith('sklearn.svm.') and c.__name__ in ('SVC', 'NuSVC') for c in type(last_step(model)).__mro__)
 
 # %% ../../nbs/models/02_decisions.ipynb #d17
 _SURE = .999 # Share of the class where a model gives labels only
 
-def of_labels(ask:Callable, classes, frame:pd.DataFrame) -> np.ndarray: # `(n, k)`
+def sure_probabilities(ask:Callable, classes, frame:pd.DataFrame) -> np.ndarray: # `(n, k)`
     "Labels as if they were sure."
     at,k = positions_of(ask(frame), classes), len(classes)
     return np.where(at[:, None] == np.arange(k), _SURE, (1 - _SURE)/(k - 1))
@@ -233,7 +233,7 @@ class Predictor:
     ) -> Tensor:            # Centred log-odds, `(n, k)` in 64 bits; `(n, 1)` for numbers
         "Ask about a frame."
         z = log_odds(model_answer(self, frame), self.kind, self.threshold)
-        return overruled(z, self.decides(frame)) if self.over else z
+        return put_ahead(z, self.decides(frame)) if self.over else z
 
     def decides(self,
         frame:pd.DataFrame, # Raw rows
@@ -245,7 +245,7 @@ class Predictor:
     @property
     def cut(self) -> float|None: # None where no probability alone decides
         "Probability from which the second of two classes is decided."
-        alone = self.over or self.kind == 'number' or getattr(self.ask, 'func', None) is of_labels
+        alone = self.over or self.kind == 'number' or getattr(self.ask, 'func', None) is sure_probabilities
         return None if alone or len(self.classes or (0, 1)) != 2 else self.threshold
 
 # %% ../../nbs/models/02_decisions.ipynb #c22

@@ -18,9 +18,9 @@ from torch import nn, Tensor
 
 from ..core import Domain, door
 from .asking import JointModel, check_one_output, DecodedColumns, predictor_line, Adapted, log_odds
-from gradual_cf.models.decisions import (
-    single_threaded, by_votes, counts_votes, cut_of, decided_as, FrameModel, names_of, of_array, of_labels, of_margins, opened,
-    Predictor)
+from .decisions import (
+    single_threaded, vote_scores, decides_by_votes, cut_of, decided_as, FrameModel, names_of, ask_array, sure_probabilities,
+    is_margin_model, unwrapped, Predictor)
 from .parsers import parser_of
 from .trees import exact
 
@@ -39,7 +39,7 @@ def _check_learnt(model):
 def _like_sklearn(model) -> Predictor:
     "A model with scikit-learn's methods."
     from sklearn.base import is_outlier_detector, is_regressor
-    whole = model = opened(model)
+    whole = model = unwrapped(model)
     _check_learnt(model)
     try: regressor,detector = is_regressor(model),is_outlier_detector(model)
     except (AttributeError, TypeError): regressor,detector = 'Regressor' in type(model).__name__,False
@@ -48,11 +48,11 @@ def _like_sklearn(model) -> Predictor:
     one = own if cut is None else single_threaded(model)
     how = dict(proba='predict_proba', decision='decision_function') | (dict(number='predict') if regressor else {})
     if cut is not None: how = {kind: method for kind,method in how.items() if method == cut[1]}
-    elif of_margins(model): how.pop('proba')
+    elif is_margin_model(model): how.pop('proba')
     kinds = [kind for kind,method in how.items() if hasattr(one, method)]
     names,width = names_of(model)
     arrays = not names and hasattr(model, 'n_features_in_')
-    framed = lambda ask: partial(of_array, ask) if arrays else ask
+    framed = lambda ask: partial(ask_array, ask) if arrays else ask
     classes = tuple(getattr(model, 'classes_', (-1, 1) if detector else ()))
     named = not regressor and len(classes) > 1 and not np.ndim(classes[0]) # and not several outputs
     labels = framed(own.predict) if named and hasattr(own, 'predict') else None
@@ -61,8 +61,8 @@ def _like_sklearn(model) -> Predictor:
         why = f'which may give numbers: {predictor_line(model, "predict")}' if numbers else 'which does not predict'
         raise ValueError(f'model must have predict_proba or decision_function, got {type(model).__name__}, {why}')
     ways = [(framed(getattr(one, how[kind])), kind) for kind in kinds]
-    if not ways and labels is not None: ways = [(partial(of_labels, labels, classes), 'proba')]
-    if labels is not None and kinds == ['decision'] and counts_votes(model): ways = [(partial(by_votes, one), 'decision')]
+    if not ways and labels is not None: ways = [(partial(sure_probabilities, labels, classes), 'proba')]
+    if labels is not None and kinds == ['decision'] and decides_by_votes(model): ways = [(partial(vote_scores, one), 'decision')]
     (ask,kind),*instead = ways
     return Predictor(ask, kind, model, names, .5 if cut is None else cut[2], width, classes, whole, labels, tuple(instead))
 
@@ -156,7 +156,7 @@ def _onnx(session) -> Predictor:
 _MAKERS = {('xgboost', 'Booster'): _xgboost_booster, ('lightgbm', 'Booster'): _lightgbm_booster,
            ('onnxruntime', 'InferenceSession'): _onnx}
 
-def recognised(
+def recognise(
     model, # Anything
 ) -> Predictor|None: # None for a network or a function of tensors
     "Recognise a fitted model and how to ask it; raises `ValueError` if it is not fitted or returns labels only."
@@ -187,9 +187,9 @@ def ask_through(model:FrameModel, p:Predictor) -> nn.Module: # Another way to as
     new.frames = model.frames
     return _exact_model(new)
 
-def settled(model, rows) -> Any: # A model, or several that must agree; raw training rows
+def with_own_decisions(model, rows) -> Any: # A model, or several that must agree; raw training rows
     "The same model, asked so that it decides as its own `predict` does."
-    if isinstance(model, JointModel): return JointModel([settled(m.model, rows) for m in model.models])
+    if isinstance(model, JointModel): return JointModel([with_own_decisions(m.model, rows) for m in model.models])
     return ask_through(model, decided_as(model.predictor, model.framed(rows))) if isinstance(model, FrameModel) else model
 
 def may_deny(model) -> bool: # Of a class that its numbers name
@@ -230,7 +230,7 @@ def _exact_model(model:FrameModel) -> nn.Module:
     return exact(model, parser_of(model)) or model
 
 # %% ../../nbs/models/04_fitted.ipynb #c56
-def _matched(predictor:Predictor, names:Sequence) -> Predictor:
+def _match_columns(predictor:Predictor, names:Sequence) -> Predictor:
     "A predictor that calls the columns as the frame does; raises `ValueError` for columns that the frame lacks."
     plain = lambda c: str(c).replace(' ', '_')
     by_name = {plain(c): c for c in names} | {c: c for c in names}
@@ -245,21 +245,21 @@ def _matched(predictor:Predictor, names:Sequence) -> Predictor:
 def as_module(model, write:Callable, names:Sequence, columns:Sequence=()) -> Any: # `write`: rows `(n, d)` -> frame
     "Make any fitted model a module that takes encoded rows; `model` itself where it is one already."
     if isinstance(model, Adapted): return model
-    predictor = recognised(model)
+    predictor = recognise(model)
     check_one_output(predictor)
-    return model if predictor is None else _exact_model(FrameModel(_matched(predictor, names), write, columns))
+    return model if predictor is None else _exact_model(FrameModel(_match_columns(predictor, names), write, columns))
 
 # %% ../../nbs/models/04_fitted.ipynb #3e44fd73
 _INSIDE = 'best_estimator_', 'estimator_', 'estimator', 'base_estimator_' # Where another model stands in a fitted one
 _SIDE_BY_SIDE = 'estimators_', 'calibrated_classifiers_'                   # Where several do
 
-def _picked(cols:list, which:Any) -> list: # Columns by position; names, positions, a mask or a slice
+def _selected_columns(cols:list, which:Any) -> list: # Columns by position; names, positions, a mask or a slice
     "The columns that a part of a column transformer reads; None for one without a name."
     if isinstance(which, slice): return cols[which]
     if isinstance(which, str) or np.ndim(which) == 0: which = [which]
     return [c if c in cols else None for c in which] if all(isinstance(c, str) for c in which) else np.array(cols, object)[which].tolist()
 
-def _flagged(model, cols:list) -> list: # Columns
+def _declared_categories(model, cols:list) -> list: # Columns
     "Columns that trees were told to be categories."
     library = type(model).__module__.split('.')[0]
     if library == 'catboost': return [cols[i] for i in model.get_cat_feature_indices()]
@@ -280,11 +280,11 @@ def _coded_in(model, cols:list) -> set: # Columns as it is given them, None for 
             try: cols = [c if c in cols else None for c in step.get_feature_names_out(cols)]
             except (AttributeError, TypeError, ValueError): break # columns of their own
         return out
-    if hasattr(model, 'transformers_'): return set().union(*(_coded_in(t, _picked(cols, which)) for _,t,which in model.transformers_))
+    if hasattr(model, 'transformers_'): return set().union(*(_coded_in(t, _selected_columns(cols, of)) for _,t,of in model.transformers_))
     if hasattr(model, 'categories_'): return {*cols}
     inner = [getattr(model, name) for name in _INSIDE if hasattr(getattr(model, name, None), 'fit')]
     many = [v for name in _SIDE_BY_SIDE for v in np.ravel(np.array(getattr(model, name, ()), object))[:_FIRST_FEW]]
-    return {*_flagged(model, cols)}.union(*(_coded_in(v, cols) for v in (*inner, *many) if not isinstance(v, str)))
+    return {*_declared_categories(model, cols)}.union(*(_coded_in(v, cols) for v in (*inner, *many) if not isinstance(v, str)))
 
 _FIRST_FEW = 5 # Models of several, which read the same columns
 
@@ -353,7 +353,7 @@ def _scaler(scaled, width:int) -> nn.Module:
 def predictor(
     ask,                # A function of a frame, a fitted model, or a network
     domain:Domain,      # The table that it reads
-    kind:str|None=None, # One of `KINDS`; None for what it is recognised as, else 'proba'; 'logit' for networks
+    kind:str|None=None, # One of `KINDS`; None for what it is recognise as, else 'proba'; 'logit' for networks
     threshold:float|None=None, # Probability from which the second of two classes is decided, in (0, 1); None: the model's own
     names:Sequence|None=None, # Columns that it reads, in its order; None for all of the domain
     scaled:Any=None,    # For networks: False for raw numbers, or a module or fitted scaler that these go through first
@@ -368,7 +368,7 @@ def predictor(
     domain : Domain
         The table that it reads
     kind : str | None, default None
-        One of `KINDS`; None for what it is recognised as, else 'proba'; 'logit' for networks
+        One of `KINDS`; None for what it is recognise as, else 'proba'; 'logit' for networks
     threshold : float | None, default None
         Probability from which the second of two classes is decided, in (0, 1); None: the model's own
     names : Sequence | None, default None
@@ -393,14 +393,14 @@ def predictor(
         known = Predictor(ask, kind or 'logit', threshold=.5 if threshold is None else threshold)
         return _scaled_network(known, domain, scaled, output)
     if scaled is not None: raise ValueError(f'scaled must be left out for what is no network, got {scaled!r}')
-    known = recognised(ask) if hasattr(ask, 'predict') or not callable(ask) else None
+    known = recognise(ask) if hasattr(ask, 'predict') or not callable(ask) else None
     known = domain.spliced.model_of(ask) if domain.spliced is not None else known or Predictor(ask)
     if output is not None: known = _one_output(known, output)
     changes:dict[str, Any] = dict(names=tuple(names) if names else known.names)
     if kind is not None or threshold is not None: # who names these, decides
         ask = next((ask for ask,other in known.instead if other == kind), known.ask)
         changes |= dict(ask=ask, kind=kind or known.kind, threshold=.5 if threshold is None else threshold, labels=None)
-    model = _matched(replace(known, **changes), domain.display.columns)
+    model = _match_columns(replace(known, **changes), domain.display.columns)
     return _exact_model(FrameModel(model, domain.write, domain.features)) if domain.spliced is None else domain.adapt(model)
 
 # %% ../../nbs/models/04_fitted.ipynb #9a4e090e

@@ -503,7 +503,7 @@ def load_model(
     return model.eval()
 
 # %% ../../nbs/models/01_networks.ipynb #c57
-def _in_bits_of(weights:dict, model:nn.Module) -> nn.Module:
+def _match_precision(weights:dict, model:nn.Module) -> nn.Module:
     "The network with numbers of 64 bits where the file has such; what a file keeps in 16 bits is computed in 32."
     for name,v in model.state_dict(keep_vars=True).items():
         if weights[name].dtype == torch.float64: v.data = v.data.double()
@@ -520,5 +520,5 @@ def _rebuild(spec:dict, weights:dict) -> nn.Module:
         with torch.device('meta'): shapes = shapes_of(_NETWORKS[name](seed=0, **spec).state_dict())
     except (TypeError, RuntimeError, ValueError, OverflowError) as e:
         raise ValueError(f'path must describe a network that can be built, got {name} with {spec} ({e})') from None
-    if shapes == shapes_of(weights): return _in_bits_of(weights, _NETWORKS[name](seed=0, **spec))
+    if shapes == shapes_of(weights): return _match_precision(weights, _NETWORKS[name](seed=0, **spec))
     raise ValueError(f'path must hold weights that fit the network, got {shapes_of(weights)} for {shapes}')

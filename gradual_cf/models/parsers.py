@@ -432,18 +432,18 @@ def _from_adaboost(model) -> TreeEnsemble|None: # SAMME, of classes
     nodes = [_sklearn_tree(t, _votes(t, w, k)) for t,w in zip(trees, weight)]
     return TreeEnsemble(joined(nodes), Link(np.zeros(nodes[0].value.shape[1]), 'logit'))
 
-def _plain(e:TreeEnsemble|None) -> bool: # Whether columns are those of a frame, and nothing follows the sum
+def _is_single_sum(e:TreeEnsemble|None) -> bool: # Whether columns are those of a frame, and nothing follows the sum
     return e is not None and not (e.order or e.codes or e.link.calibrated or e.mixed) and e.link.curve is None
 
-def _on_columns(t:Trees, own) -> Trees: # Trees that were grown on some columns alone
+def _remap_columns(t:Trees, own) -> Trees: # Trees that were grown on some columns alone
     return t._replace(feature=np.where(t.feature < 0, -1, np.asarray(own)[np.maximum(t.feature, 0)]))
 
 def _from_bagging(model) -> TreeEnsemble|None:
     "The mean of the shares, or the numbers, of trees on columns of their own."
     parts,k = [parse_trees(e) for e in model.estimators_], len(getattr(model, 'classes_', ()))
-    mean = all(_plain(e) and e.link.kind == ('proba' if k else 'number') for e in parts)
+    mean = all(_is_single_sum(e) and e.link.kind == ('proba' if k else 'number') for e in parts)
     if not mean or any(len(getattr(e, 'classes_', ())) < k for e in model.estimators_): return None
-    every = [_on_columns(e.trees, own) for e,own in zip(parts, model.estimators_features_)]
+    every = [_remap_columns(e.trees, own) for e,own in zip(parts, model.estimators_features_)]
     trees = joined([t._replace(value=t.value/len(parts)) for t in every])
     return parts[0]._replace(trees=trees, link=parts[0].link._replace(base=np.mean([e.link.base for e in parts], axis=0)))
 
@@ -455,7 +455,7 @@ def _part_of(model, handed:Any=None) -> TreeEnsemble: # `handed`: what becomes o
     if e is None:
         link = Link(np.zeros(1), 'logit' if hasattr(model, 'classes_') else 'number')
         return TreeEnsemble(joined([]), link, terms=((model, 0, 1., handed),))
-    one = _plain(e._replace(terms=(), views=())) and len(e.link.base) == 1
+    one = _is_single_sum(e._replace(terms=(), views=())) and len(e.link.base) == 1
     if not one or steps and e.mixed: raise Unreadable(f'{type(last).__name__} within it')
     if not steps: return e
     first = [] if handed is None else [SimpleNamespace(transform=handed)]
@@ -507,7 +507,7 @@ def _behind_start(model, grown:TreeEnsemble) -> TreeEnsemble: # Trees that add t
 def _over_many_shares(models:list, weight:np.ndarray) -> TreeEnsemble: # Of more than two classes
     "The mean of shares that are sums of leaves; raises `Unreadable` where a part's are not."
     parts = [parse_trees(e) for e in models]
-    if not all(_plain(e) and e.link.kind == 'proba' for e in parts): raise Unreadable('a vote about several classes')
+    if not all(_is_single_sum(e) and e.link.kind == 'proba' for e in parts): raise Unreadable('a vote about several classes')
     e = _over_numbers(parts, weight)
     return e._replace(link=e.link._replace(kind='proba'))
 
@@ -543,7 +543,7 @@ def _from_isolation(model) -> TreeEnsemble:
     "How deep rows fall, in all trees together."
     depth = [a + b - 1. for a,b in zip(model._decision_path_lengths, model._average_path_length_per_tree)]
     each = zip(model.estimators_, depth, model.estimators_features_)
-    trees = [_on_columns(_sklearn_tree(e.tree_, v[:, None]), own) for e,v,own in each]
+    trees = [_remap_columns(_sklearn_tree(e.tree_, v[:, None]), own) for e,v,own in each]
     mean, = sys.modules[type(model).__module__]._average_path_length([model._max_samples])
     return TreeEnsemble(joined(trees), Link(np.zeros(1), 'proba', calibrated=(partial(_isolated, len(trees)*mean, model.offset_),)))
 

@@ -214,7 +214,7 @@ def _rows_in(batch):
     if (table := arrow_table(batch)) is not None: return table
     raise ValueError(f'batch must be a frame, an Arrow table or batch, or a dict of columns, got {type(batch).__name__}')
 
-def _as_came(out, batch):
+def _like_batch(out, batch):
     "Answers in the form of their batch: an Arrow table where that has none of its own."
     import pyarrow as pa
     if isinstance(batch, pd.DataFrame): return out.to_pandas(types_mapper=pd.ArrowDtype).set_axis(batch.index)
@@ -260,7 +260,7 @@ class Batches:
             cells,odd = (pa.nulls(len(rows), t), np.zeros(len(rows), bool)) if c in lost else _kept_cells(rows[c], t)
             columns[c],why[odd] = cells, f'column {c!r} holds no {t}'
         columns |= dict(zip(answers.column_names, answers.columns)) | dict(cf_unread=pa.array(why, type=pa.string()))
-        return _as_came(pa.table(columns, schema=self.schema).combine_chunks(), batch)
+        return _like_batch(pa.table(columns, schema=self.schema).combine_chunks(), batch)
 
     def frame(self, rows) -> pd.DataFrame:
         "The columns that decide, with cells as the domain reads them."
@@ -432,7 +432,7 @@ def open_source(ds) -> Source: # A frame that speaks Arrow, a `Dataset`, a parqu
     return Source(name, rows, h.hexdigest(), data)
 
 # %% ../../nbs/scale/01_batch.ipynb #c51
-def _worked(f:Batches, schema, size:int, k:int, table): # A number; an Arrow table or its bytes -> Arrow table
+def _explain_part(f:Batches, schema, size:int, k:int, table): # A number; an Arrow table or its bytes -> Arrow table
     "The rows of a part and their answers; what is raised names the rows."
     import pyarrow as pa
     if isinstance(table, bytes): table = pa.Table.from_batches([pa.ipc.read_record_batch(table, schema)])
@@ -469,7 +469,7 @@ def processes(work, parts, count:int): # Pairs of number and Arrow table -> iter
 _DRAWN = 1000          # Rows of each kind that a model is known by, at most, and no more than are trained on …
 _DRAWN_NUMBERS = 2**22 # … and numbers that they hold
 
-def _known_by(e) -> str: # Sixteen hexadecimal digits; twelve for a model that does not repeat itself
+def _model_digest(e) -> str: # Sixteen hexadecimal digits; twelve for a model that does not repeat itself
     "The name by which a model is recognised, by what it says of rows; warns of a model that is not deterministic."
     x,gen = e.x_train, torch.Generator().manual_seed(0)
     n = max(1, min(_DRAWN, len(x), _DRAWN_NUMBERS//x[0].numel()))
@@ -542,7 +542,7 @@ def _write_part(out, k:int, table):
 
 # %% ../../nbs/scale/01_batch.ipynb #c87
 @contextmanager
-def _claimed(out:Path, manifest:dict):
+def _claim_folder(out:Path, manifest:dict):
     "Begin or resume a folder: yields the numbers of its parts; raises `ValueError` for the folder of another run."
     from filelock import FileLock, Timeout
     out.mkdir(parents=True, exist_ok=True)
@@ -627,10 +627,10 @@ def explain_dataset(
     _target_column(cf, target, schema.names)
     _check_free(f.read, schema.names)
     engine = partial(processes, count=workers) if workers else lambda work, parts: ((k, work(k, t)) for k,t in parts)
-    with _claimed(out, _manifest(cf, f, source, batch_size, _known_by(cf))) as done:
+    with _claim_folder(out, _manifest(cf, f, source, batch_size, _model_digest(cf))) as done:
         had = sum(min(batch_size, source.rows - k*batch_size) for k in done)
         with tqdm(total=source.rows, initial=had, disable=not progress, unit='row', unit_scale=True, desc=source.name) as bar:
-            for k,table in engine(partial(_worked, f, schema, batch_size), cut(source, batch_size, done)):
+            for k,table in engine(partial(_explain_part, f, schema, batch_size), cut(source, batch_size, done)):
                 _write_part(out, k, table)
                 bar.update(len(table))
     return out

@@ -23,7 +23,7 @@ from ..data.rows import FittedTable
 from ..data.relations import consequence_of, ordered_followers, parse_relation, Relations, TableRelations
 from ..models.asking import CastModel, predict
 from ..models.decisions import FrameModel
-from ..models.fitted import Affine, ONNX_MODELS, read_model_file, all_values, load_fitted, predictor, recognised, TensorModel
+from ..models.fitted import Affine, ONNX_MODELS, read_model_file, all_values, load_fitted, predictor, recognise, TensorModel
 from ..models.networks import load_model, save_model
 from ..render import from_plain, read_values, to_plain, write_values
 from ..search.confirmed import ensemble_to_record, ensemble_from_record
@@ -136,7 +136,7 @@ def _write_catboost(source, path): # which has no bytes without a file, and may 
         import_module('catboost').CatBoost().load_model(str(path))
     except Exception as e: raise OSError(f'{path.name} cannot be written: {e}') from e
 
-def _both(ask, frame) -> np.ndarray: # `(n, k)`
+def _two_probabilities(ask, frame) -> np.ndarray: # `(n, k)`
     "Probabilities of both classes from that of the second, as LightGBM's classifier gives them."
     out = ask(frame)
     return out if out.ndim > 1 else np.stack([1. - out, out], 1)
@@ -156,7 +156,7 @@ def _fitted_to_record(model:FrameModel) -> dict|None: # None for what cannot be 
         return dict(file='model.json', write=lambda path: path.write_bytes(booster.save_raw('json')), asked=asked)
     if library == 'lightgbm':
         booster = getattr(p.source, 'booster_', p.source)
-        asked['both'] = name != 'Booster' or getattr(p.ask, 'func', None) is _both
+        asked['both'] = name != 'Booster' or getattr(p.ask, 'func', None) is _two_probabilities
         return dict(file='model.txt', write=lambda path: path.write_bytes(booster.model_to_string().encode()), asked=asked)
     if library == 'catboost': return dict(file='model.cbm', write=partial(_write_catboost, p.source), asked=asked)
     if library == 'onnxruntime':
@@ -192,11 +192,11 @@ def _load_model(path:Path, asked, domain:Domain, trusted=(), read:Callable=load_
         source.load_model(str(path))
     else: source = read(path, trusted)
     if asked.get('both') and asked['kind'] == 'proba':
-        known:Any = recognised(source)
-        source = replace(known, ask=partial(_both, known.ask))
+        known:Any = recognise(source)
+        source = replace(known, ask=partial(_two_probabilities, known.ask))
     if domain.write is None: return source
     if not asked.get('own'): return predictor(source, domain, asked['kind'], asked['threshold'], asked['names'])
-    return predictor(_predictor_of_decision(recognised(source), asked), domain, names=asked['names'])
+    return predictor(_predictor_of_decision(recognise(source), asked), domain, names=asked['names'])
 
 # %% ../../nbs/scale/02_keep.ipynb #k20
 _ASKED_ROWS = 64 # Rows by whose logits a model is known
@@ -273,7 +273,7 @@ def _check_model_holds_none(cf):
         if bytes([0x22, len(name)]) + name.encode() in raw: refuse('the ONNX file', name) # the type of a node
     if raw and any(row in raw for row in known): refuse('the ONNX file', 'a tensor')
 
-def _coarse(c:Column) -> Column:
+def _with_quantiles(c:Column) -> Column:
     "A column that stores quantiles of its numbers instead of all."
     if c.levels or c.known is None or len(c.known) <= _QUANTILES: return c
     return replace(c, known=np.quantile(c.known, np.linspace(0, 1, _QUANTILES), method='nearest'))
@@ -294,7 +294,7 @@ def _without_rows(cf) -> tuple: # A domain, and what was learnt
     _check_summary(cf)
     _check_model_holds_none(cf)
     table = cf.domain.encode.args[0]
-    domain = tables._table_domain(replace(table, columns=tuple(map(_coarse, table.columns))))
+    domain = tables._table_domain(replace(table, columns=tuple(map(_with_quantiles, table.columns))))
     x = _prototypes(cf)
     z = _logits_of(cf, x)
     stats = cf.stats if cf.stats is None else cf.stats._replace(sample=[z[z.argmax(1) == k] for k in range(z.shape[1])])
@@ -371,7 +371,7 @@ def _check_same_model(z:Tensor, known:Tensor, given:bool):
     what = 'the model that the explainer was fitted with' if given else 'installed in a version that reads its own file alike'
     raise ValueError(f'model must be {what}, got {how} on {len(z)} rows')
 
-def _remembered(cf, learnt:dict, rows:bool, given:bool):
+def _restore_learnt(cf, learnt:dict, rows:bool, given:bool):
     "An explainer with what it had learnt."
     x,known = learnt['x'].to(*cf.place), learnt['z'].to(*cf.place)
     few = x[:_ASKED_ROWS]
@@ -405,4 +405,4 @@ def load_explainer(cls, folder:str|Path, model=None, trusted=()): # Types that a
     if not given and file is None:
         raise ValueError(f'model must be given, since {str(folder)!r} holds none: {about["model"]["why"]}')
     if not given: model = _load_model(_model_file(folder, about['model']), asked, domain, trusted)
-    return _remembered(cls(model, domain, settings, wanted=wanted, classes=classes or None), learnt, about['rows'], given)
+    return _restore_learnt(cls(model, domain, settings, wanted=wanted, classes=classes or None), learnt, about['rows'], given)

@@ -28,7 +28,7 @@ import gradual_cf
 from ..core import check_range
 from ..gradual import GradualCF
 from ..models.fitted import FILE_READERS
-from ..render import json_value, once, value_text
+from ..render import json_value, unique_keys, value_text
 from .keep import _manifest_of
 from ..use.enough import with_usual_steps
 from ..use.letter import check_evidence, letter
@@ -44,7 +44,7 @@ def _aim(v) -> Any: # A label, or both ends of an interval
     return tuple(_ENDS.get(_cell(end), end) for end in v) if isinstance(v, list) else _cell(v)
 
 @cache
-def _forms() -> dict:
+def _request_models() -> dict:
     "Address -> the pydantic model of what is asked there."
     from pydantic import AfterValidator, BaseModel, Field
     cell,aim = Annotated[Any, AfterValidator(_cell)], Annotated[Any, AfterValidator(_aim)]
@@ -70,7 +70,7 @@ def _no_number(name): raise ValueError(f'it must hold numbers, got {name}')
 
 def _read(raw:bytes, form) -> Any:
     "A request as its form has it; raises `ValueError` that names the field."
-    try: value = json.loads(raw, object_pairs_hook=once, parse_constant=_no_number)
+    try: value = json.loads(raw, object_pairs_hook=unique_keys, parse_constant=_no_number)
     except (ValueError, RecursionError) as e: raise ValueError(f'the request must be strict JSON, got: {e}'[:300]) from None
     try: return form.model_validate(value)
     except ValueError as e: wrong = getattr(e, 'errors')()[0] # of pydantic, the first one
@@ -239,7 +239,7 @@ def service(
         except (asyncio.TimeoutError, ClientDisconnect):
             raise HTTPException(408, f'the request must come within {seconds:g} seconds', dict(Connection='close')) from None
         try:
-            q = _read(raw, _forms()[path])
+            q = _read(raw, _request_models()[path])
             own = seconds if q.seconds is None else min(seconds, q.seconds)
             job = one.submit(_ADDRESSES[path], cf, q, begun + own)
             late = begun + own + _GRACE[0] + _GRACE[1]*own - time.time()
@@ -251,7 +251,7 @@ def service(
 
     def at(path):
         async def handler(request:Request): return await answer(path, request)
-        asks = {'content': {'application/json': {'schema': _forms()[path].model_json_schema()}}, 'required': True}
+        asks = {'content': {'application/json': {'schema': _request_models()[path].model_json_schema()}}, 'required': True}
         app.post(path, dependencies=locked, name=path[1:], openapi_extra=dict(requestBody=asks))(handler)
     for path in _ADDRESSES: at(path)
     app.get('/schema', dependencies=locked)(lambda: app.openapi())
@@ -330,12 +330,12 @@ def serve_folder(
     port:int=8000,     # 0 for any that is free
     token:bool=True,   # Require a token
     workers:int=2,     # Processes of one thread each
-    connections:int=64, # Most at once for each process; others get 503
+    connections:int=64, # Most at unique_keys for each process; others get 503
     say:Callable=partial(print, flush=True), # Called with the address, the token and what is said of steps
     **how,             # As `service` takes them
 ):
     "Serve until Ctrl-C or SIGTERM, from the main thread."
-    about = service(folder, **how).description # so that a mistake is said at once
+    about = service(folder, **how).description # so that a mistake is said at unique_keys
     from uvicorn.supervisors import Multiprocess
     secret = os.environ.get('GRADUAL_CF_TOKEN') or secrets.token_urlsafe(24) if token else ''
     hosts = ['*'] if host in ('0.0.0.0', '::') else sorted({host, '127.0.0.1', 'localhost'})
@@ -388,7 +388,7 @@ def _type_of(s:pd.Series) -> str: # As MLflow calls it; 'any' for what it has no
     if s.dtype.kind in _TYPES: return _TYPES[s.dtype.kind]
     return 'string' if pd.api.types.infer_dtype(s) == 'string' else 'any'
 
-def _needs(folder:Path) -> list: # Packages with their versions, as pip reads them
+def _requirements(folder:Path) -> list: # Packages with their versions, as pip reads them
     "What must be installed to read a folder; raises `ValueError` for one without a model."
     model = _manifest_of(folder)['model']
     if model['file'] is None: raise ValueError(f'cf must have a model that can be saved without pickle: {model["why"]}')
@@ -449,6 +449,6 @@ def log_explainer(
     with TemporaryDirectory() as room, warnings.catch_warnings():
         warnings.filterwarnings('ignore', 'the folder holds no model') # which is an error here
         folder = cf.save(Path(room)/'explainer', rows)
-        how = dict(pip_requirements=_needs(folder), signature=signature) | how
+        how = dict(pip_requirements=_requirements(folder), signature=signature) | how
         if input_example is not None: how['input_example'] = _mlflow_frame(pd.DataFrame(input_example))
         return mlflow.pyfunc.log_model(name=name, loader_module=__name__, data_path=str(folder), **how)

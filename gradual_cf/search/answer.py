@@ -18,7 +18,8 @@ from tqdm.auto import tqdm
 from ..answers import explainer_of, Counterfactuals, NOT_READ
 from ..data.columns import entry_slices, inward_to_steps
 from ..data.rows import cast_column
-from ..core import absent, changed_groups, door, work_of, Effort, Encoded, Question, read_once, take_rows, Target, by_target
+from ..core import (
+    missing_attribute, changed_groups, door, work_of, Effort, Encoded, Question, read_once, take_rows, Target, by_target)
 from .plausible import crowd, held_back
 from ..models.targets import in_target, levels, listed
 from .goals import leading
@@ -272,7 +273,7 @@ class Explainer(_FittedModel, metaclass=_Listed):
     coarse:Any = {}                # Column -> step to which it rounds them at any cost, as a service does
 
     def __dir__(self): return sorted({*_OFFERED} & {*super().__dir__()})
-    __getattr__ = absent
+    __getattr__ = missing_attribute
     def __call__(self, *a, **kw): raise TypeError(f'{type(self).__name__} is asked by its methods: write cf.explain(rows)')
     def __repr__(self): return _summary_of(self)
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..core import Encoded, State
-from ..models.asking import evaluating, input_grad, pass_rows, predict, put_to, with_graph
+from ..models.asking import evaluating, input_grad, pass_rows, predict, ask_model, with_graph
 from .goals import _Mix, _term_grad, merit, shortfall
 from .masking import expand_groups
 
@@ -191,7 +191,7 @@ def _iterates(model, s, at, real, loss, sigma, lr, project, views, relations=Non
             dx,_ = _term_grad(term, small)
             if dx is not None: g = g.add(dx, alpha=weight)
         v = put(step(v, g))
-    with torch.no_grad(): yield s._replace(logits=put_to(model, s.xp)), v
+    with torch.no_grad(): yield s._replace(logits=ask_model(model, s.xp)), v
 
 # %% ../../nbs/03_composition.ipynb #c53
 def compose(

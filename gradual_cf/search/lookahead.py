@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .goals import shortfall
 from ..core import Encoded, State, Target, rows_of, check_range
-from ..models.asking import charged, evaluating, put_to
+from ..models.asking import charged, evaluating, ask_model
 from .masking import sensitivity
 
 # %% auto #0
@@ -45,7 +45,7 @@ def _swap_logits(model, x:Tensor, at:Tensor, values:Tensor, batch:int=512) -> Te
     for i in torch.arange(n*p*q).split(batch):
         t = x[row[i]]
         t[torch.arange(len(i)), at[row[i], place[i]]] = values[row[i], place[i], value[i]]
-        logits.append(put_to(model, t))
+        logits.append(ask_model(model, t))
     return torch.cat(logits).view(n, p, q, -1)
 
 # %% ../../nbs/search/04_lookahead.ipynb #c18

@@ -13,7 +13,8 @@ import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..models.asking import account, charged, log_odds
-from ..models.decisions import METHODS, booster_output, model_answer, single_threaded, asked_alike, by_votes, FrameModel, of_labels
+from ..models.decisions import (
+    METHODS, booster_output, model_answer, single_threaded, asked_alike, vote_scores, FrameModel, sure_probabilities)
 from .bounds import Layers, LayerNet
 from .boxes import Grid, positions_of_rows
 from ..models.trees import (
@@ -428,7 +429,7 @@ def tabled(model:FrameModel, x:np.ndarray) -> _Table|None: # Training rows, enco
         Training rows, encoded `(n, d)`
     """
     p,own = model.predictor, account()
-    if p.source is None or p.over or p.kind not in METHODS or getattr(p.ask, 'func', None) in (by_votes, of_labels): return None
+    if p.source is None or p.over or p.kind not in METHODS or getattr(p.ask, 'func', None) in (vote_scores, sure_probabilities): return None
     if not model.columns or own is not None and own.limited: return None
     try:
         table,rows = _Table(model, x[:1]), _compared_rows(model, x)

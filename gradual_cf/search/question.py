@@ -23,7 +23,7 @@ from ..models.asking import (
     adapt_model, Adapted, counting, JointModel, CastModel, cast_model, check_finite, check_deterministic, given_model, gives_plain_logits,
     answers_numbers, check_lead, check_logits, labels_of, constant_class_note, place, predict)
 from ..models.decisions import FrameModel
-from ..models.fitted import decisions, predictor, settled
+from ..models.fitted import decisions, predictor, with_own_decisions
 from .pipelines import tabled
 from .proven import proofs_lost
 from .readings import _log_odds, read_on_request
@@ -435,7 +435,7 @@ class _FittedModel:
             data,y = some_of(self.model, data, y, sample)
             coded = None if self.domain.coded is None else self.domain.coded(data) # long categories stay codes
             x = self.encode(data).x if coded is None else coded.to(*self.place)
-            self.model = settled(self.model, data)
+            self.model = with_own_decisions(self.model, data)
             self.model,self.z_train = checked_model(self, data, x)
             self.x_train = x
             self.planned = used(self, data, self.z_train) if self.domain.spliced is not None else None

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..models.asking import JointModel, CastModel, answers_numbers, log_odds, predict, two_classes
 from ..models.decisions import replace_last_step, FrameModel
-from ..models.fitted import Affine, ask_through, recognised, TensorModel
+from ..models.fitted import Affine, ask_through, recognise, TensorModel
 from ..models.parsers import parse_trees
 from gradual_cf.search.bounds import (
     bend_last_units, elu, LayerBound, Layers, layers_on_table, LayerNet, splits_of_trees, ramp, RELU, SIGMOID, SOFTPLUS, TANH, TreeBound,
@@ -430,7 +430,7 @@ def _behind_curve(model:FrameModel) -> tuple:
     source = model.predictor.source
     curve,inner = output_curve(last := steps_of(source)[-1]), getattr(last, 'regressor_', None)
     if curve is None or inner is None: return model, curve
-    known = cast(Any, recognised(replace_last_step(source, inner)))
+    known = cast(Any, recognise(replace_last_step(source, inner)))
     return ask_through(model, replace(known, names=model.predictor.names)), curve
 
 def _read_model(m, grid:Grid, x:np.ndarray, alone:bool=False) -> _ParsedModel|None: # Training rows, encoded; `alone`: as a sum by its class

@@ -74,7 +74,7 @@ def _legal_steps(cfs):
     return torch.as_tensor(cfs.domain.legal(cfs.data, cfs.raw).all(1), device=cfs.x.device)
 
 # %% ../../nbs/use/00_alternatives.ipynb #pc22
-def _further(between, rows, made, size:int) -> tuple:
+def _larger_sets(between, rows, made, size:int) -> tuple:
     "Every way to make `size` more changes: place among the rows, long `(q,)`, and what is made then, bool `(q, g)`."
     at,out = [], []
     for i,(row,now) in enumerate(zip(rows.tolist(), made)):
@@ -90,7 +90,7 @@ def _greedy_step(between, rows, made):
     new,stuck = between.on[rows].clone(), torch.ones_like(rows, dtype=torch.bool)
     for size in (1, 2):
         live = stuck.nonzero()[:, 0]
-        at,then = _further(between, rows[live], made[live], size)
+        at,then = _larger_sets(between, rows[live], made[live], size)
         if not len(at): break
         height,legal,there = between.asked(rows[live[at]], then)
         legal |= ~whole[live[at]] # where the answer itself is not legal, no step can be asked to be
@@ -274,7 +274,7 @@ def _meet_demands(explainer, cfs, enc):
     "Whether answers are legal, and have what the settings ask for beside the target, bool `(n,)` each."
     return torch.stack([_legal_steps(cfs), explainer.satisfies_settings(enc, cfs.xp, cfs.tensors.target)])
 
-def _idle(explainer, cfs) -> Tensor: # bool `(n, g)`
+def _revertible_changes(explainer, cfs) -> Tensor: # bool `(n, g)`
     "Changes that can be put back one by one."
     between = _Between(explainer, cfs)
     between.on &= between.on.sum(1, keepdim=True) > 1 # one change alone is never idle
@@ -304,13 +304,13 @@ def minimal(
     Tensor
         bool `(n,)`; True where nothing is to be put back
     """
-    return ~_idle(explainer, cfs).any(1)
+    return ~_revertible_changes(explainer, cfs).any(1)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c12
 def _reduced(explainer, cfs:Counterfactuals) -> Counterfactuals:
     "Answers without idle changes."
     while True:
-        rows = (idle := _idle(explainer, cfs)).any(1).nonzero()[:, 0]
+        rows = (idle := _revertible_changes(explainer, cfs)).any(1).nonzero()[:, 0]
         if not len(rows): return cfs
         between,xp = _Between(explainer, cfs), cfs.xp.clone()
         sizes = change_sizes(cfs.x.double(), cfs.xp.double(), between.groups)
@@ -493,10 +493,10 @@ def _add_values(pool, k:int, seed:int):
         at,g = (pool.on & (missing > 0)[pool.row, None]).nonzero(as_tuple=True)
         at,g = at[at >= since],g[at >= since]
         some,since = _first_few(pool.row[at], missing), len(pool.row)
-        if len(at): _move(pool, at[some], g[some], seed)
+        if len(at): _shift_one_column(pool, at[some], g[some], seed)
         if len(pool.row) == since: return
 
-def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, long `(q,)` each
+def _shift_one_column(pool, at, g, seed:int): # Positions of answers, and a group of each, long `(q,)` each
     "The same columns again, with one of them elsewhere."
     row,on = pool.row[at], pool.on[at]
     enc,alone = pool.enc.take(row), on.sum(1) == 1
@@ -527,15 +527,15 @@ def _add_moved(pool, k:int, since:int): # Position of the first answer that is g
 
 
 # %% ../../nbs/use/00_alternatives.ipynb #c70
-def _everybody(pool) -> Tensor: return torch.arange(len(pool.target), device=pool.row.device) # Positions of rows
+def _all_rows(pool) -> Tensor: return torch.arange(len(pool.target), device=pool.row.device) # Positions of rows
 
-def _filled(pool, k:int, diversity:float, seed:int) -> tuple: # Which rows it came to, bool `(n,)`; their own answers
+def _fill_pool(pool, k:int, diversity:float, seed:int) -> tuple: # Which rows it came to, bool `(n,)`; their own answers
     "Fill a pool until its time is over: first with each row's own answer, then with others."
     e = pool.explainer
     xp,begun,known = by_default(e, pool.question, Effort(seed, until=pool.until))
-    own = pool.measured(_everybody(pool), xp)
+    own = pool.measured(_all_rows(pool), xp)
     try:
-        pool.keep(_everybody(pool), own, None if known is None else known.is_proven_minimal()) # measured, as `explain` does
+        pool.keep(_all_rows(pool), own, None if known is None else known.is_proven_minimal()) # measured, as `explain` does
         with time_limit(e.model, pool.until):
             judged = getattr(e, 'parts', None) is not None and e.parts.judged
             since = 0
@@ -562,11 +562,11 @@ def several(explainer, question:Question, k:int, diversity:float, seed:int=0, se
     "Up to `k` answers to each row of a question of `ask`, in `answer` their numbers; a row without one stays as it is."
     check_limits(seconds, 0.)
     pool = _Alternatives(explainer, question, math.inf if seconds is None else time.perf_counter() + seconds)
-    begun,own = _filled(pool, k, diversity, seed)
+    begun,own = _fill_pool(pool, k, diversity, seed)
     best = _best_of_pool(pool, k, diversity)
     others,their = _answers_of_denied(pool, own, k, diversity, seed)
     best = best[~torch.isin(pool.row[best], others)]
-    none = _everybody(pool)[~torch.isin(_everybody(pool), torch.cat([pool.row[best], others]))]
+    none = _all_rows(pool)[~torch.isin(_all_rows(pool), torch.cat([pool.row[best], others]))]
     row,xp = torch.cat([pool.row[best], others, none]), torch.cat([pool.xp[best], their, pool.enc.x[none]])
     order = row.argsort(stable=True)
     row,xp = row[order], xp[order]

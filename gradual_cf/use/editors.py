@@ -199,7 +199,7 @@ def _menu(desk:_Desk, q:_RowQuestion) -> pd.DataFrame|None:
         return ways(cf, desk.one(q.row), q.target, k, _SECONDS/many, **q.rules())
     return desk.once('menu', q, ask)
 
-def _nowhere(menu:pd.DataFrame|None, lang:Language=ENGLISH) -> str:
+def _dead_ends_text(menu:pd.DataFrame|None, lang:Language=ENGLISH) -> str:
     "How many ways are certain to lead nowhere, in a sentence; '' where none is."
     if menu is None or NONE_EXISTS not in menu.proof.tolist(): return ''
     proof,pairs = menu.proof.tolist(), menu['columns'].map(len).max() > 1

@@ -19,7 +19,7 @@ from ..answers import json_text, Counterfactuals
 from ..core import Encoded, Question
 from ..data.columns import entry_slices, Column, Date
 from ..models.asking import given_model
-from ..models.decisions import by_votes, of_labels
+from ..models.decisions import vote_scores, sure_probabilities
 from ..render import json_value, plain_json
 from ..models.fingerprints import fingerprints_of, versions_of
 from ..templates.evidence import check_evidence as checker
@@ -29,7 +29,7 @@ from .enough import typed_rows
 __all__ = ['own_answers']
 
 # %% ../../nbs/use/09_evidence.ipynb #e7
-def _end(c:Column, v:float) -> Any: # A raw number; None where it is open
+def _end_as_json(c:Column, v:float) -> Any: # A raw number; None where it is open
     "The end of a range, as JSON holds it."
     if not np.isfinite(v): return None
     return (pd.Timestamp(0) + pd.Timedelta(days=float(v))).isoformat() if isinstance(c, Date) else float(v)
@@ -39,7 +39,7 @@ def _constraint(c:Column, may:bool, low:float, high:float, follows:bool=False) -
     record:dict[str, Any] = dict(feature=json_value(c.name), columns=[json_value(s) for s in c.sources], may_change=bool(may))
     if follows: record['follows'] = True
     if not c.levels:
-        record |= dict(low=_end(c, low), high=_end(c, high), decimals=None if len(c.between) else c.digits)
+        record |= dict(low=_end_as_json(c, low), high=_end_as_json(c, high), decimals=None if len(c.between) else c.digits)
         if c.every and not len(c.between): record['step'] = float(c.every)
         return record | (dict(codes=[float(v) for v in c.codes]) if c.codes else {})
     there = [k for k,v in enumerate(c.levels) if v in c.offered and (not c.ordered or low <= k <= high)]
@@ -69,7 +69,7 @@ def _asked_how(cf) -> dict:
     "How a model is asked: what it answers, from where the second class is decided, and whether its `predict` decides."
     own = getattr(given_model(cf.model), 'predictor', None)
     if own is None: return dict(kind='number' if cf.numbers else 'proba', threshold=cf.cut or .5, decides='numbers')
-    made = own.over or getattr(own.ask, 'func', None) in (by_votes, of_labels) # of what the model says
+    made = own.over or getattr(own.ask, 'func', None) in (vote_scores, sure_probabilities) # of what the model says
     decides = 'numbers' if own.labels is None else 'predict' if made else 'both'
     return dict(kind=own.kind, threshold=float(own.threshold), decides=decides, classes=json_value(own.classes))
 

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from ..answers import display_name, aimed_at, firsts, needed, one_target
+from ..answers import display_name, aimed_at, first_answers, needed, one_target
 from ..core import door
 from ..render import csv_text, language_of, N_, render
 from ..search.answer import Explainer
@@ -25,8 +25,8 @@ from .drawing import (
     _standing_picture, _ColumnNames, _unit_text)
 from .editors import (
     _ASKED_TOGETHER, _changes_record, _checked_target, _columns_for_page, _Desk, _grid, _hand_outputs, _lines, _menu,
-    _next_refused, _nowhere, _several_answers, _places_of, _question_of_page, _RowQuestion, _real_case, _row_record, _Shown, _shown_of,
-    _UNSET, _words_record, _Latest)
+    _next_refused, _dead_ends_text, _several_answers, _places_of, _question_of_page, _RowQuestion, _real_case, _row_record,
+    _Shown, _shown_of, _UNSET, _words_record, _Latest)
 from .letter import letter
 from .reasons import reasons
 
@@ -107,7 +107,7 @@ def _output_page(desk:_Desk, q:_RowQuestion) -> dict:
 def _soft(text:str) -> str: return f'<p class="cfx-soft">{text}</p>'
 
 def _ways_pane(desk:_Desk, q:_RowQuestion, shown:_Shown, terms:_ColumnNames) -> str:
-    return _others_picture(_several_answers(desk, q), terms) + _soft(_nowhere(_menu(desk, q), desk.lang))
+    return _others_picture(_several_answers(desk, q), terms) + _soft(_dead_ends_text(_menu(desk, q), desk.lang))
 
 def _order_pane(desk:_Desk, q:_RowQuestion, shown:_Shown, terms:_ColumnNames) -> str:
     cfs,plan = shown.least, desk.once(('plan', q.number), q, shown.least.plan)
@@ -360,4 +360,4 @@ def explorer(
 
 def _explorer_of(answers, language:str): # Answers, as `explain` returns them
     "A panel about the rows of answers."
-    return explorer(answers.explainer, (some := firsts(answers)).data, one_target(some, 'explorer'), language)
+    return explorer(answers.explainer, (some := first_answers(answers)).data, one_target(some, 'explorer'), language)

@@ -16,14 +16,14 @@ import numpy as np, pandas as pd
 from markupsafe import Markup
 from PIL import ImageFile
 
-from ..answers import firsts, json_rows, Counterfactuals, needed as level_of, NOT_READ, row_names
+from ..answers import first_answers, json_rows, Counterfactuals, needed as level_of, NOT_READ, row_names
 from ..core import atomic, check_range, comparable
 from ..data.columns import Column
 from ..data.found import AGAINST_DIRECTION
 from ..data.rows import check_names
 from ..models.asking import JointModel
 from ..render import (compiled, date_text, ENGLISH, environment, first_difference, json_value, Language, language_of,
-                               LANGUAGES, N_, sided_percent, taken_apart, value_text, with_unit)
+                               LANGUAGES, N_, sided_percent, visible_pieces, value_text, with_unit)
 from ..models.fingerprints import fingerprints_of
 from ..search.answer import Explainer
 from ..models.targets import class_words, in_target, NUMBERS
@@ -263,7 +263,7 @@ def _asked_reasons(house:dict) -> dict: # k, codes and never
     check_range('reasons', reasons, least=1, whole=True)
     return dict(k=reasons) | more
 
-def _principal(found:Reasons|None, answer, wording:list, codes) -> list: # Of each row: sentences, are all together enough?
+def _principal_reasons(found:Reasons|None, answer, wording:list, codes) -> list: # Of each row: sentences, are all together enough?
     "The principal reasons of each row, in the words of the bank or by their codes."
     if found is None: return [([], False)]*len(answer)
     lang,out = wording[0].lang, [[] for _ in range(len(answer))]
@@ -291,7 +291,7 @@ def _all_fields(texts:list, answer, words:tuple, codes, looked:tuple) -> Iterato
     columns,there = answer.domain.features, [t['answer']['valid'] and i not in against for i,t in enumerate(told)]
     records,held = _lines_of_record(said, answer, there), _what_held_columns(answer, explainer.enc_of(answer), said)
     ways = _ways_record(explainer, told, said, records)
-    decisions,principal = _decisions(explainer, answer, called, lang), _principal(found, answer, said, codes)
+    decisions,principal = _decisions(explainer, answer, called, lang), _principal_reasons(found, answer, said, codes)
     for i,(text,known,record) in enumerate(zip(texts, told, records)):
         order,target = [g for g in enough[i] if record[g]['after']], answer.target[i]
         aim = answer.goal.words(target, lang) if answer.goal.numbers else _class_text(target, called, lang)
@@ -516,7 +516,7 @@ def _given_in(house:dict, domain) -> dict: # Name -> what is said of columns
 
 def _slots_in(house:dict, addressee) -> dict: return {name: house.get(name, addressee) for name in _SLOTS} # One is no word of a house
 
-def _placed(texts:list, path, format:str, names:list) -> list: # Paths
+def _write_letters(texts:list, path, format:str, names:list) -> list: # Paths
     "Write letters to files, each under its row; raises `ValueError` where several would share one."
     if len(texts) > 1 and '{row}' not in str(path):
         raise ValueError(f"path must hold {{row}} for {len(texts)} letters, got {str(path)!r}: write "
@@ -531,7 +531,7 @@ def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date
     if path is not None and Path(path).suffix[1:] not in _FORMATS and format is None:
         raise ValueError(f'path must end in one of {list(_FORMATS)}, got {str(path)!r}')
     format,others = format or (Path(path).suffix[1:] if path is not None else 'md'), {}
-    if answer.answer is not None: answer,others = firsts(answer), _other_ways(answer)
+    if answer.answer is not None: answer,others = first_answers(answer), _other_ways(answer)
     if not answer.domain.features: raise ValueError(f'answers must be about rows of a table, got {answer.domain!r}')
     lender = house_of(house)
     explainer,template,strict = answer.explainer, lender['template'], lender['strict']
@@ -552,7 +552,7 @@ def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date
         texts = evidence(some, looked[0], looked[1], day, [about | dict(ways=others.get(i, [])) for i in at.tolist()])
         out |= dict(zip(at.tolist(), _pages_of(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)))
     texts = [out[i] for i in range(len(answer))]
-    return texts if path is None else _placed(texts, path, format, row_names(answer))
+    return texts if path is None else _write_letters(texts, path, format, row_names(answer))
 
 letter = Counterfactuals.letter
 
@@ -595,7 +595,7 @@ def _check_seen(cf, letters:dict, template, given:dict, asked:dict): # Position 
         sealed,slots = ([letters[i][name] for i in at] for name in ('sealed', 'slots'))
         pages = _pages_of(coarse if usual else plain, sealed, slots, form, None if form == 'json' else template, given, asked | dict(k=k))
         for i,page in zip(at, pages):
-            seen,own = ([p.decode('latin-1')] if form == 'pdf' else taken_apart(p, form) for p in (letters[i]['text'], page))
+            seen,own = ([p.decode('latin-1')] if form == 'pdf' else visible_pieces(p, form) for p in (letters[i]['text'], page))
             if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
 
 # %% ../../nbs/use/03_letter.ipynb #c90

@@ -14,7 +14,7 @@ import numpy as np, pandas as pd, torch
 from torch import nn, Tensor
 from tqdm.auto import tqdm
 
-from ..answers import firsts, one_target
+from ..answers import first_answers, one_target
 from ..core import by_target, check_range, door, Question
 from ..data.columns import MISSING
 from ..models.fitted import decisions
@@ -484,7 +484,7 @@ def reasons(
 def _reasons_of(answers, k:int, house) -> Reasons: # Answers, as `explain` returns them
     "The reasons behind answers, each row once."
     known = {name: v for name,v in (house or {}).items() if name in ('codes', 'never', 'language')}
-    return reasons(answers.explainer, (some := firsts(answers)).data, k, one_target(some, 'reasons'), known)
+    return reasons(answers.explainer, (some := first_answers(answers)).data, k, one_target(some, 'reasons'), known)
 
 # %% ../../nbs/use/07_reasons.ipynb #742600b8
 _HELD_AGAINST = ['column', 'better', 'rows', 'against', 'share', 'enough', 'index', 'has', 'worse'] # Its columns
