@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 import written
 
-from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, bootstrap, check_evidence, confirm, lacks, letter, plausible as dial, predict, tabular)
+from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, bootstrap, check_evidence, confirm, violations, letter, plausible as dial, predict, tabular)
 from gradual_cf.search import plausible
 from gradual_cf.search.plausible import _among_their_own, _class_reference, _isolation_of, counted_pairs, crowd, usual_support
 
@@ -160,7 +160,7 @@ def test_several_targets_and_intervals_have_rows_of_their_own_and_say_what_they_
     for _ in range(2): assert cf.explain(X.iloc[:6], ends).valid.all()
     assert len(cf.company.circles) == 3 and 'target [13.05, 14.5]' in repr(cf.company)  # those of rows that had to change
     cfs = cf.explain(X.iloc[:4], (14, None))
-    told = lacks(cf, cfs)
+    told = violations(cf, cfs)
     assert cfs.valid.all() and not np.isnan(cfs.typical).any()
     assert (told.probability <= 1e-5).all() and told.lead.isna().all() and told.lonely.notna().all()
 
@@ -213,16 +213,16 @@ def test_what_an_answer_lacks(case, tmp_path):
     strict = GradualCF(net, domain, dial(2)).fit(X)
     for explainer in (cf, strict):
         cfs = explainer.explain(rows, 1, immutable=['debt'])
-        said = lacks(explainer, cfs)
+        said = violations(explainer, cfs)
         assert list(said) == ['probability', 'lead', 'lonely', 'strange', 'pairs'] and len(said) == len(rows) and (said.fillna(0) >= 0).all().all()
         assert ((said.fillna(0) <= 1e-5).all(axis=1) == explainer.satisfies_settings(cfs.enc, cfs.xp, cfs.tensors.target).numpy()).all()
-    assert said.pairs.notna().all() and lacks(cf, cfs).pairs.isna().all()
+    assert said.pairs.notna().all() and violations(cf, cfs).pairs.isna().all()
     again = Counterfactuals.load(cfs.save(tmp_path/'a.zip'), domain)
-    pd.testing.assert_frame_equal(lacks(strict, again), lacks(strict, replace(cfs, enc=None)))
+    pd.testing.assert_frame_equal(violations(strict, again), violations(strict, replace(cfs, enc=None)))
     plain = GradualCF(net, domain, 'sparse').fit(X)
-    told = lacks(plain, plain.explain(rows[:3], 1))
+    told = violations(plain, plain.explain(rows[:3], 1))
     assert (told.probability == 0).all() and told.drop(columns='probability').isna().all().all()
-    assert len(lacks(cf, cfs[:0])) == 0
+    assert len(violations(cf, cfs[:0])) == 0
 
 
 # Which rows set the bars
