@@ -24,7 +24,7 @@ from .search.settings import KINDS, Common, default_settings, document_settings,
 from .search.goals import (
     unreached_rows, fit_logits, Lead, Match, satisfies_settings, violation, l2_distance, leading, logit_gap, mix, max_changes_of,
     without_margin, prototype_distance, violation_required, total_variation)
-from .models.targets import arrived, CLASSES, NUMBERS, goal_of, lead_of, levels, said, target_prob
+from .models.targets import arrived, CLASSES, NUMBERS, goal_of, lead_of, levels, output_of, target_prob
 from .search.lookahead import lookahead
 from .search.masking import gain_groups, in_group, rank_groups, sensitivity
 from .search.moves import moves_of_rows, search_step
@@ -229,7 +229,7 @@ def _aim_at_class(cf, label:Tensor) -> Target:
     level = levels(cf.tau if by_lead else cf.tau + h.tau_slack*(1 - cf.tau), label, mu[:, 0])
     match = () if h.quantile is None else (Match(_inside_gap(cf.stats, label, h.quantile), h.match),)
     lead = leading(label, level, cf.tau, log((1 + h.tau_slack)/(1 - h.tau_slack)) if by_lead else 0.)
-    if h.agree is not None and (ensemble := ensemble_of(cf)) is not None: # else a lead says what can be said
+    if h.agree is not None and (ensemble := ensemble_of(cf)) is not None: # else a lead says what can be output_of
         want = {t: ensemble.goal(cf, t)['agreed'] for t in label.unique().tolist()}
         share = torch.tensor([want[t] for t in label.tolist()], dtype=torch.float64, device=label.device)
         return Target(label, level, mu, demands=(*match, *lead, EnsembleAgreement(share, ensemble)))
@@ -534,7 +534,7 @@ class Trace:
     def __repr__(self):
         z = self.steps[-1].logits if self.steps else self.before
         goal,label = self.goal, self.target.label
-        before,now = (goal.text(said(v, label, self.cut)) for v in (self.before, z))
+        before,now = (goal.text(output_of(v, label, self.cut)) for v in (self.before, z))
         return f'Trace({len(self)} steps to {self.wanted}, {goal.before_it}{before} → {now})'
 
     @property
@@ -717,7 +717,7 @@ class GradualCF(Explainer):
         self.loss = _loss_of(self.settings, X.kind)
         self.stats:Any = None
         self.leads:dict = {}    # Class -> the lead that answers must have
-        self.panel:Any = None   # Models that have to agree, once made
+        self.ensemble:Any = None   # Models that have to agree, once made
         self.judged = None      # What the judge knows
         self.held:dict = {}     # Group -> positions of values that are tried, where training rows were not kept
 
@@ -748,7 +748,7 @@ class GradualCF(Explainer):
             return self._learn()
 
     def _learn(self):
-        "Learn from what the model said of the training rows."
+        "Learn from what the model output_of of the training rows."
         h,z = self.settings, self.z_train
         self.leads = {}
         self.spread = self.goal.spread(z)
@@ -778,7 +778,7 @@ class GradualCF(Explainer):
         >>> cf.under(tau=.7, seed=1).explain(X_test[:5], 'granted')
         """
         new = super().under(by_name(intent, self.domain) if isinstance(intent, str) else intent, **changes)
-        new.panel,new.judged,new.read = self.panel, self.judged, self.read # made of model and rows alone
+        new.ensemble,new.judged,new.read = self.ensemble, self.judged, self.read # made of model and rows alone
         if intent is None and {*changes} <= {'seed', 'progress', 'diversity'}: return new # nothing is learnt of them
         new.check_rows('under')
         new.settings = suited_settings(new.settings, self.domain, self.model, 'tau_slack' in changes)

@@ -32,7 +32,7 @@ class Bar:
 def cf():
     "Five jurors who ask for ever more."
     cf = GradualCF(card(), tabular(people()), 'sparse').fit(people())
-    cf.jurors += [Bar(v) for v in (-.5, 0, .5, 1., 1.5)]
+    cf.retrained += [Bar(v) for v in (-.5, 0, .5, 1., 1.5)]
     return cf
 
 
@@ -43,12 +43,12 @@ def test_answers_go_as_far_as_jurors_ask_and_say_how_many_agree(cf, share):
     rows = rows[(cf.explain(rows, 1).before < .5)]
     answers = cf.under(hold=share).explain(rows, 1)
     assert answers.valid.all() and (answers.confirmed >= share).all()
-    np.testing.assert_array_equal(answers.confirmed, _agreed(cf.jurors, answers.xp, answers.tensors.target))
+    np.testing.assert_array_equal(answers.confirmed, _agreed(cf.retrained, answers.xp, answers.tensors.target))
     for a, words in zip(answers.confirmed, answers.proof): assert words == f'{round(5*a)} of 5 agree'
 
 
 def test_where_enough_agree_at_once_the_answer_is_the_usual_one(cf):
-    cf.jurors[:] = [Bar(-9.)]*5
+    cf.retrained[:] = [Bar(-9.)]*5
     rows = people(20, 2)
     usual, answers = cf.explain(rows, 1), cf.under(hold=1.).explain(rows, 1)
     pd.testing.assert_frame_equal(usual.raw, answers.raw)
@@ -80,7 +80,7 @@ def test_jurors_are_of_the_kind_of_the_model(kind):
     cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     weights, random = [p.clone() for p in getattr(model, 'parameters', list)()], torch.get_rng_state()
     some = retrained_ensemble(cf, 2)
-    assert retrained_ensemble(cf, 2) == some and len(cf.jurors) == 2
+    assert retrained_ensemble(cf, 2) == some and len(cf.retrained) == 2
     for m in some: assert m(cf.x_train).shape == (len(X), 2) and m(cf.x_train).isfinite().all()
     assert torch.equal(random, torch.get_rng_state()) and all(torch.equal(a, b) for a, b in zip(weights, getattr(model, 'parameters', list)()))
-    assert cf.fit(X).jurors == []  # of other rows, other jurors
+    assert cf.fit(X).retrained == []  # of other rows, other jurors

@@ -14,7 +14,7 @@ from gradual_cf.data.rows import _raw_rows
 from gradual_cf.models.asking import remembering
 from gradual_cf.models.decisions import Predictor, single_threaded, asked_once
 from gradual_cf.search import sums
-from gradual_cf.models.targets import CLASSES, log_prob, said
+from gradual_cf.models.targets import CLASSES, log_prob, output_of
 
 
 def odd(n=200):
@@ -116,8 +116,8 @@ def test_cells_that_are_equal_and_not_the_same_are_asked_by_themselves(one, two)
     asked = []
     def says(frame): return [.25 if (asked.append(str(frame.a[0])) or asked[-1]) == str(one) else .75]
     p, frame = Predictor(says), lambda v: pd.DataFrame(dict(a=pd.Series([v], dtype=object)))
-    with remembering(): said = [float(asked_once(p, frame(v)).softmax(1)[0, 1]) for v in (one, two, one, two)]
-    assert asked == [str(one), str(two)] and np.allclose(said, [.25, .75]*2)
+    with remembering(): output_of = [float(asked_once(p, frame(v)).softmax(1)[0, 1]) for v in (one, two, one, two)]
+    assert asked == [str(one), str(two)] and np.allclose(output_of, [.25, .75]*2)
 
 
 def test_levels_with_other_codes_and_zeros_with_a_sign_are_asked_by_themselves():
@@ -168,7 +168,7 @@ def test_a_row_alone_is_the_row_in_a_batch_to_the_last_place(dtype, classes):
     z = torch.randn(4000, classes, dtype=dtype, generator=gen)*4
     z[::7] += 800 # and far from zero
     target = torch.randint(classes, (len(z),), generator=gen) if classes > 1 else torch.tensor([[-1., 2.]], dtype=dtype).expand(len(z), 2)
-    asked = [log_prob, said] + [lambda z, t: said(z, t, .3)]*(classes == 2) + [lambda z, t: CLASSES.lead(z, t, .6)]*(classes > 1)
+    asked = [log_prob, output_of] + [lambda z, t: output_of(z, t, .3)]*(classes == 2) + [lambda z, t: CLASSES.lead(z, t, .6)]*(classes > 1)
     for ask in asked:
         whole = ask(z, target)
         for n in (1, 7, 8, 9, 12, 100):

@@ -14,7 +14,7 @@ import written
 
 from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, bootstrap, check_evidence, confirm, violations, letter, plausible as dial, predict, tabular)
 from gradual_cf.search import plausible
-from gradual_cf.search.plausible import _among_their_own, _class_reference, _isolation_of, counted_pairs, crowd, usual_support
+from gradual_cf.search.plausible import _among_their_own, _class_reference, _isolation_of, counted_pairs, held_out_reference, usual_support
 
 
 def people(n=700, seed=0):
@@ -79,7 +79,7 @@ def test_standing_text_repr_rows_and_files(case, tmp_path):
 
 
 def test_too_few_rows_say_nothing():
-    assert crowd(torch.rand(19, 3)) is None
+    assert held_out_reference(torch.rand(19, 3)) is None
     X, y = people(60)
     X = X.drop(columns='home')
     cfs = GradualCF(LogisticRegression(max_iter=2000).fit(X, y), tabular(X), 'sparse').fit(X).explain(X.iloc[:4])
@@ -139,10 +139,10 @@ def test_half_of_the_bars_hold_for_the_other_half():
     x = torch.randn(800, 4, generator=torch.Generator().manual_seed(2))
     c = _class_reference(x, .85, .9)
     fresh = torch.randn(800, 4, generator=torch.Generator().manual_seed(3))
-    from gradual_cf.search.plausible import _loneliness_of, _nearest_rows
-    lonely = _loneliness_of(c, _nearest_rows(c, fresh), fresh[:, None])[:, 0]
-    assert ((lonely <= c.lonely).float().mean(0) - .85).abs().max() < .05
-    assert ((c.forest(fresh) <= c.strange).float().mean() - .9).abs() < .05
+    from gradual_cf.search.plausible import _knn_distance_to, _nearest_rows
+    lonely = _knn_distance_to(c, _nearest_rows(c, fresh), fresh[:, None])[:, 0]
+    assert ((lonely <= c.knn_limit).float().mean(0) - .85).abs().max() < .05
+    assert ((c.forest(fresh) <= c.isolation_limit).float().mean() - .9).abs() < .05
 
 
 @pytest.mark.night
@@ -162,7 +162,7 @@ def test_several_targets_and_intervals_have_rows_of_their_own_and_say_what_they_
     cfs = cf.explain(X.iloc[:4], (14, None))
     told = violations(cf, cfs)
     assert cfs.valid.all() and not np.isnan(cfs.typical).any()
-    assert (told.probability <= 1e-5).all() and told.lead.isna().all() and told.lonely.notna().all()
+    assert (told.probability <= 1e-5).all() and told.lead.isna().all() and told.knn_distance.notna().all()
 
 
 # Wide tables: what is asked is asked in parts
@@ -214,7 +214,7 @@ def test_what_an_answer_lacks(case, tmp_path):
     for explainer in (cf, strict):
         cfs = explainer.explain(rows, 1, immutable=['debt'])
         said = violations(explainer, cfs)
-        assert list(said) == ['probability', 'lead', 'lonely', 'strange', 'pairs'] and len(said) == len(rows) and (said.fillna(0) >= 0).all().all()
+        assert list(said) == ['probability', 'lead', 'knn_distance', 'isolation_score', 'pairs'] and len(said) == len(rows) and (said.fillna(0) >= 0).all().all()
         assert ((said.fillna(0) <= 1e-5).all(axis=1) == explainer.satisfies_settings(cfs.enc, cfs.xp, cfs.tensors.target).numpy()).all()
     assert said.pairs.notna().all() and violations(cf, cfs).pairs.isna().all()
     again = Counterfactuals.load(cfs.save(tmp_path/'a.zip'), domain)

@@ -414,7 +414,7 @@ def evaluate(
 def violations(
     explainer:Any,       # Fitted `GradualCF`
     cfs:Counterfactuals, # Its answers
-) -> pd.DataFrame:       # One line a row: probability, lead, lonely, strange, pairs, ≥ 0; NaN where nobody asks
+) -> pd.DataFrame:       # One line a row: probability, lead, knn_distance, isolation_score, pairs, ≥ 0; NaN where nobody asks
     """By how much answers miss what the settings ask for; 0 where they meet it.
 
     Parameters
@@ -427,7 +427,7 @@ def violations(
     Returns
     -------
     pd.DataFrame
-        One line a row: probability, lead, lonely, strange, pairs, ≥ 0; NaN where nobody asks
+        One line a row: probability, lead, knn_distance, isolation_score, pairs, ≥ 0; NaN where nobody asks
     """
     explainer.check_fitted()
     enc = explainer.enc_of(cfs)
@@ -437,7 +437,7 @@ def violations(
     for d in s.target.demands: found |= d.parts(s)
     company = explainer.company
     if company is None or company.pairs is None and not len(company.never_met): found.pop('pairs', None)
-    names = ['probability', 'lead', 'lonely', 'strange', 'pairs']
+    names = ['probability', 'lead', 'knn_distance', 'isolation_score', 'pairs']
     return pd.DataFrame({k: v.clamp_min(0).cpu().numpy() for k,v in found.items()}, index=range(len(cfs))).reindex(columns=names)
 
 # %% ../../nbs/measures/00_metrics.ipynb #rc17

@@ -302,7 +302,7 @@ def leading_by(explainer, x:Tensor, target:Tensor, batch:int|None=None) -> Tenso
 
 _DIGITS = 12 # Of a probability that was shifted there and back
 
-def said(z:Tensor, target:Tensor, cut:float|None=None) -> Tensor: # Logits `(n, k)`, targets, a cut-off -> `(n,)`
+def output_of(z:Tensor, target:Tensor, cut:float|None=None) -> Tensor: # Logits `(n, k)`, targets, a cut-off -> `(n,)`
     "What a model says of a target: its own probability, before any cut-off; for an interval, the number itself."
     if cut in (None, .5): return goal_of(target).output(z, target)
     second = 1/(1 + (z[:, 0].double() - z[:, 1] - np.log(cut/(1 - cut))).exp()) # `sigmoid` does the last rows otherwise

@@ -339,7 +339,7 @@ def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its t
     if rows: cf.check_rows('save with rows=True')
     folder,mine = Path(folder), {cf.Settings.__name__: cf.Settings}
     _check_place(folder)
-    own = lambda: dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=cf.labels, jurors=ensemble_to_record(cf))
+    own = lambda: dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=cf.labels, ensemble=ensemble_to_record(cf))
     learnt:Any
     domain,learnt = (cf.domain, own()) if rows else _without_rows(cf)
     to_plain(cf.settings, {}, 'settings', _KNOWN | mine)
@@ -381,7 +381,7 @@ def _restore_learnt(cf, learnt:dict, rows:bool, given:bool):
     if rows:
         cf.labels = learnt['labels']
         cf._learn()
-        ensemble_from_record(cf, learnt['jurors'])
+        ensemble_from_record(cf, learnt['ensemble'])
         return cf
     there = lambda v: v if v is None else v.to(*cf.place)
     cf.stats,cf.spread,cf.summary,cf.held = (learnt[name] for name in ('stats', 'spread', 'digests', 'held'))

@@ -20,7 +20,7 @@ from ..data.columns import entry_slices, inward_to_steps
 from ..data.rows import cast_column
 from ..core import (
     missing_attribute, changed_groups, door, work_of, Effort, Encoded, Question, read_once, take_rows, Target, by_target)
-from .plausible import crowd, held_back
+from .plausible import held_out_reference, held_back
 from ..models.targets import in_target, levels, listed
 from .goals import leading
 from .in_words import in_words
@@ -31,7 +31,7 @@ from .proven import ProofRequest, answered, by_default
 from .robust import region
 from .settings import short_repr
 from .question import _FittedModel, check_together, extend_levels, read_limits, readable_question
-from .within import spending, within
+from .within import spending, search_with_budget
 from .moves import _nearest_real
 
 # %% auto #0
@@ -87,11 +87,11 @@ _KEPT_TARGETS = 64 # Targets whose real rows are remembered
 def _held_out_rows(cf, label:Tensor): # A class `()`, or an interval `(2,)`
     "Rows of a target that no search sees, remembered; None where there are too few."
     key = str(label.tolist())
-    if key not in cf.crowds:
-        if len(cf.crowds) >= _KEPT_TARGETS: cf.crowds.clear()
+    if key not in cf.references:
+        if len(cf.references) >= _KEPT_TARGETS: cf.references.clear()
         kept = held_back(len(cf.x_train)).to(cf.x_train.device)
-        cf.crowds[key] = crowd(cf.x_train[kept & in_target(cf.z_train, label)])
-    return cf.crowds[key]
+        cf.references[key] = held_out_reference(cf.x_train[kept & in_target(cf.z_train, label)])
+    return cf.references[key]
 
 def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; None without a table and its rows
     "How ordinary answers are among real rows of the target: the share of these farther out; NaN for too few rows."
@@ -166,7 +166,7 @@ def _answered_by_kind(cf, q:Question, effort:Effort, wanted:ProofRequest=ProofRe
     if cf.domain.spliced is not None: return in_words(cf, q, wanted)
     own = account()
     if own is None or not own.limited: return answered(cf, q, effort, wanted)
-    if not any(wanted): return within(cf, q, own, effort)
+    if not any(wanted): return search_with_budget(cf, q, own, effort)
     raise ValueError('calls and rows must be left out where something is to be proven or the time is limited, '
                      f'got {tuple(wanted)}')
 
@@ -201,7 +201,7 @@ def _denied(cf, q:Question, cfs:Counterfactuals) -> tuple|None: # Positions `(q,
     i = rows[in_target(cf.logits(take_rows(cfs.raw, rows), cfs.xp[at]), q.target[at]).cpu().numpy()]
     if not len(i): return None
     other,some = copy(cf), q.take(i)
-    if (panel := getattr(cf, 'panel', None)) is not None: other.panel = (cf.x_train, model), panel[1]
+    if (ensemble := getattr(cf, 'ensemble', None)) is not None: other.ensemble = (cf.x_train, model), ensemble[1]
     other.model,other.read = model, None
     return i, other, replace(some, logits=other.logits(some.rows, some.enc.x))
 
@@ -516,10 +516,10 @@ class Explainer(_FittedModel, metaclass=_Listed):
         mask,typical = changed_groups(enc.x, xp, groups)[:, groups], self.typical(xp, target) if standing else None
         there,cut = self.decides(raw, new, target), self.cut
         before = torch.where(mask.flatten(1).any(1), in_target(z, target), there) # of what stays, the same was said
-        says,decided = partial(self.says, target=target), torch.stack([before, there], 1)
-        return Counterfactuals(enc.x, xp, mask, self.goal.to_labels(target, self.classes), says(new), self.domain, says(z),
+        output,decided = partial(self.output, target=target), torch.stack([before, there], 1)
+        return Counterfactuals(enc.x, xp, mask, self.goal.to_labels(target, self.classes), output(new), self.domain, output(z),
                                tau=self.settings.tau, cut=cut and float(f'{cut:.7g}'), data=data, raw=raw, enc=enc, explainer=self,
-                               found=says(before_decoding), typical=typical, decided=decided, classes=self.classes)
+                               found=output(before_decoding), typical=typical, decided=decided, classes=self.classes)
 
     typical,denied,nearest_real = _typical, _denied, _nearest_real
     def enc_of(self, cfs): return self.encode(cfs.data) if cfs.enc is None else cfs.enc # Read again for answers from a file

@@ -60,7 +60,7 @@ def _log_probabilities(model, rows) -> Tensor: # A fitted classifier -> `(n, k)`
     else: share = np.eye(len(model.classes_))[np.searchsorted(model.classes_, model.predict(rows))]
     return torch.from_numpy(np.log(np.clip(share, _SURE, None)))
 
-def _fitted_again(cf, model:FrameModel, x:Tensor, label:np.ndarray, seed:int):
+def _refitted_frame_model(cf, model:FrameModel, x:Tensor, label:np.ndarray, seed:int):
     "A clone of a fitted model that learnt from a draw, by another seed, and is read as the model is."
     new = _reseeded(model.predictor.source, seed)
     return partial(predict, cf.domain.adapt(new.fit(model.write(x), label)))
@@ -71,14 +71,14 @@ def _stand_in(x:Tensor, label:np.ndarray, seed:int):
     new = HistGradientBoostingClassifier(max_iter=50, random_state=seed).fit(x.flatten(1).cpu().numpy(), label)
     return lambda x: _log_probabilities(new, x.flatten(1).cpu().numpy())
 
-def _juror(cf, seed:int, rows:tuple|None=None): # Training rows and labels; None for a draw -> a function of encoded rows
+def _refitted_model(cf, seed:int, rows:tuple|None=None): # Training rows and labels; None for a draw -> a function of encoded rows
     "One more model of the kind that an explainer asks."
     at,label = _bootstrap(cf.z_train, seed, cf.labels) if rows is None else rows
     x = cf.x_train[torch.from_numpy(at).to(cf.x_train.device)]
     model = given_model(cf.model)
     source = getattr(getattr(model, 'predictor', None), 'source', None)
     if isinstance(model, FrameModel) and hasattr(source, 'fit') and hasattr(source, 'get_params'):
-        return _fitted_again(cf, model, x, label, seed)
+        return _refitted_frame_model(cf, model, x, label, seed)
     if _is_network(cf, model): return partial(predict, _network_learnt(model, cf.x_train, at, label, seed))
     return _stand_in(x, label, seed)
 
@@ -86,7 +86,7 @@ def _is_network(cf, model) -> bool: # Whether it is one that can be trained agai
     whole = isinstance(model, nn.Module) and not isinstance(model, (FrameModel, _Several)) and cf.z_train.shape[1] > 1
     return whole and any(p.is_floating_point() for p in model.parameters())
 
-_APART = 101 # Seed of the first of them: no juror of a search learnt from the same draw
+_APART = 101 # Seed of the first of them: no model of a search learnt from the same draw
 
 def retrained_ensemble(cf, k:int) -> list: # Functions of encoded rows
     """Models of the same kind, trained again on resampled rows; made once for a fitted explainer.
@@ -104,17 +104,17 @@ def retrained_ensemble(cf, k:int) -> list: # Functions of encoded rows
         Functions of encoded rows
     """
     cf.check_rows('hold')
-    while len(cf.jurors) < k:
+    while len(cf.retrained) < k:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore') # of a library about what it learns
-            cf.jurors.append(_juror(cf, _APART + len(cf.jurors)))
-    return cf.jurors[:k]
+            cf.retrained.append(_refitted_model(cf, _APART + len(cf.retrained)))
+    return cf.retrained[:k]
 
 # %% ../../nbs/search/15_confirmed.ipynb #cf12
-_JURORS = 5
+_REFITS = 5
 _NONE = 1e-9 # A spread of leads that is none
 
-def _juror_leads(models:list, xp:Tensor, target:Tensor) -> np.ndarray: # `(5, n)`
+def _member_leads(models:list, xp:Tensor, target:Tensor) -> np.ndarray: # `(5, n)`
     "By how much each model decides for the target, in log-odds over the best other class."
     out = []
     for m in models:
@@ -125,7 +125,7 @@ def _juror_leads(models:list, xp:Tensor, target:Tensor) -> np.ndarray: # `(5, n)
 
 def _agreed(models:list, xp:Tensor, target:Tensor) -> np.ndarray: # In [0, 1], `(n,)`
     "Share of the models that decide for the target."
-    return (_juror_leads(models, xp, target) > 0).mean(0)
+    return (_member_leads(models, xp, target) > 0).mean(0)
 
 def _expected_agreement(lead:np.ndarray) -> np.ndarray: # `(5, n)` -> in (0, 1), `(n,)`
     "Share of further models that is expected to decide for the target."
@@ -134,40 +134,40 @@ def _expected_agreement(lead:np.ndarray) -> np.ndarray: # `(5, n)` -> in (0, 1),
     return t.cdf(lead.mean(0)/np.maximum(lead.std(0, ddof=1)*np.sqrt(1 + 1/k), _NONE), k - 1)
 
 # %% ../../nbs/search/15_confirmed.ipynb #ro02
-_JURY = 12      # Jurors of a search
+_MEMBERS = 12      # Models of a search
 _THIRD = 1/3    # Share of the training rows that each learns from …
 _FEWEST = 300   # … but no fewer, as far as there are more
-_SLACK = .1     # How much more than the goal jurors must say of what was chosen to please them
+_SLACK = .1     # How much more than the goal retrained models must say of what was chosen to please them
 _BELOW = .05    # How far below what real rows get the goal lies, at most
-_SCARCE = 200   # Training rows of a target, below which jurors say too little of them …
+_SCARCE = 200   # Training rows of a target, below which retrained models say too little of them …
 _FLOOR = .75    # … so that the goal is at least this
 _USUAL = 2048   # Training rows that tell what real rows get
 
-class _Panel:
+class _RetrainedEnsemble:
     "Models of the kind of an explainer's own, each trained again on a third of the rows; or other ones."
-    def __init__(self, cf, places, opened, others=None, want:float|None=None, told:dict|None=None): # As `ensemble_to_record` tells it
+    def __init__(self, cf, places, opened, others=None, want:float|None=None, record:dict|None=None): # As `ensemble_to_record` tells it
         self.places,self.opened,self.want,self.slack = places, opened, want, 0. if others else _SLACK
         self.parts,self.asked,self.engine,self.goals = [], others or [], None, {}
-        if told is None and not others: self._learn(cf)
-        elif told is not None:
-            self.parts,self.learnt = told['parts'], told['learnt']
+        if record is None and not others: self._learn(cf)
+        elif record is not None:
+            self.parts,self.learnt = record['parts'], record['learnt']
             self.engine = opened.make(places, [opened.own, *self.parts])
 
     def _learn(self, cf):
         "Train them."
         opened = self.opened
-        draws = [_bootstrap(cf.z_train, seed, cf.labels, _THIRD, _FEWEST) for seed in range(1, _JURY + 1)]
+        draws = [_bootstrap(cf.z_train, seed, cf.labels, _THIRD, _FEWEST) for seed in range(1, _MEMBERS + 1)]
         self.learnt = [np.unique(rows) for rows,_ in draws]
         with warnings.catch_warnings():
             warnings.simplefilter('ignore') # of a library about what it learns
             for seed,draw in enumerate(draws, 1):
-                if opened is not None: self.parts.append(opened.again(cf.x_train, *draw, seed))
-                else: self.asked.append(_juror(cf, seed, draw))
+                if opened is not None: self.parts.append(opened.retrain(cf.x_train, *draw, seed))
+                else: self.asked.append(_refitted_model(cf, seed, draw))
         self.engine = opened.make(self.places, [opened.own, *self.parts]) if opened is not None else None
 
     def leads(self, xp:Tensor, label:int) -> np.ndarray: # Encoded rows `(n, d)`, a class -> `(k, n)`
-        "By how much each juror decides for a class."
-        if self.engine is None: return _juror_leads(self.asked, xp, torch.full((len(xp),), label, device=xp.device))
+        "By how much each model decides for a class."
+        if self.engine is None: return _member_leads(self.asked, xp, torch.full((len(xp),), label, device=xp.device))
         e,sums = self.engine, self.engine.sums(xp.detach().cpu().double().numpy())
         return np.stack([_lead_in(p.link, e.k[i], sums[:, e.first[i]:e.first[i + 1]], label, False) for i,p in enumerate(e.parts) if i])
 
@@ -176,7 +176,7 @@ class _Panel:
         return (_expected_agreement(self.leads(xp, label)) - self.slack).clip(0)
 
     def goal(self, cf, label:int) -> dict: # agreed: the share that is wanted; usual: of real rows
-        "How many jurors answers need: as many as asked for, or a little fewer than decide for real rows of the target."
+        "How many retrained models answers need: as many as asked for, or a little fewer than decide for real rows of the target."
         if self.want is not None: return dict(agreed=self.want, usual=None)
         if label not in self.goals:
             n = len(cf.x_train)
@@ -206,36 +206,36 @@ def places_tried(cf): # A fitted explainer of a table -> `_Places`
     return _places_of(grid, x, held={g: v.numpy() for g,v in cf.held.items()})
 
 # %% ../../nbs/search/15_confirmed.ipynb #ro02x0
-def ensemble_of(cf) -> _Panel|None: # A fitted explainer of a table; None where its model cannot be trained again
+def ensemble_of(cf) -> _RetrainedEnsemble|None: # A fitted explainer of a table; None where its model cannot be trained again
     "Its models, made once."
     key = cf.x_train, cf.model
-    if cf.panel is None or any(a is not b for a,b in zip(cf.panel[0], key)):
-        cf.panel = key, _new_jury(cf)
-    return cf.panel[1]
+    if cf.ensemble is None or any(a is not b for a,b in zip(cf.ensemble[0], key)):
+        cf.ensemble = key, _train_ensemble(cf)
+    return cf.ensemble[1]
 
-def _new_jury(cf) -> _Panel|None:
+def _train_ensemble(cf) -> _RetrainedEnsemble|None:
     model = given_model(cf.model)
     source = getattr(getattr(model, 'predictor', None), 'source', None)
     fits = isinstance(model, FrameModel) and hasattr(source, 'fit') and hasattr(source, 'get_params')
     if cf.numbers or cf.summary is not None or not cf.domain.features or not (fits or _is_network(cf, model)): return None
     places = places_tried(cf)
-    try: return _Panel(cf, places, _opened(cf, places, _network_learnt))
+    try: return _RetrainedEnsemble(cf, places, _opened(cf, places, _network_learnt))
     except Exception: return None # what cannot be trained again; every library has errors of its own
 
 def ensemble_to_record(cf) -> dict|None: # parts, learnt
-    "Jurors as a file can hold them: trees, whose model's own file may not learn again; None for others, which learn the same again."
-    panel = None if getattr(cf.settings, 'agree', None) is None or cf.numbers else ensemble_of(cf)
-    if panel is None or panel.engine is None or any(type(p.inside) is not Trees or p.link.calibrated for p in panel.parts): return None
-    return dict(parts=[p._replace(inside=p.inside._replace(lines=())) for p in panel.parts], learnt=panel.learnt)
+    "The ensemble as a file can hold them: trees, whose model's own file may not learn again; None for others, which learn the same again."
+    own = None if getattr(cf.settings, 'agree', None) is None or cf.numbers else ensemble_of(cf)
+    if own is None or own.engine is None or any(type(p.inside) is not Trees or p.link.calibrated for p in own.parts): return None
+    return dict(parts=[p._replace(inside=p.inside._replace(lines=())) for p in own.parts], learnt=own.learnt)
 
-def ensemble_from_record(cf, told:dict|None): # A fitted explainer
-    "The jurors that a file tells of."
-    places = None if told is None else places_tried(cf)
+def ensemble_from_record(cf, record:dict|None): # A fitted explainer
+    "The retrained models that a file tells of."
+    places = None if record is None else places_tried(cf)
     opened = None if places is None else _opened(cf, places, _network_learnt)
-    if opened is not None: cf.panel = (cf.x_train, cf.model), _Panel(cf, places, opened, told=told)
+    if opened is not None: cf.ensemble = (cf.x_train, cf.model), _RetrainedEnsemble(cf, places, opened, record=record)
 
 def _agreement(lead:np.ndarray, want:float, slack:float=_SLACK) -> tuple: # `(m, k, …)` -> t, and whether enough agree, `(m, …)` each
-    "How many spreads the mean lead of jurors is above 0, and whether that, and their votes, are enough."
+    "How many spreads the mean lead of retrained models is above 0, and whether that, and their votes, are enough."
     k,mean = lead.shape[1], lead.mean(1)
     apart = lead - mean[:, None]
     t = mean/np.maximum(np.sqrt(np.einsum('mk...,mk...->m...', apart, apart)*((1 + 1/k)/(k - 1))), _NONE)
@@ -244,14 +244,14 @@ def _agreement(lead:np.ndarray, want:float, slack:float=_SLACK) -> tuple: # `(m,
 _CERTAIN = .995 # More than this share nobody expects
 
 @cache
-def _bar_of(want:float, k:int=_JURY) -> float:
+def _bar_of(want:float, k:int=_MEMBERS) -> float:
     from scipy.stats import t
     return float(t.ppf(min(want, _CERTAIN), k - 1))
 
 class EnsembleAgreement(NamedTuple):
-    "Jurors shall decide for the target too."
+    "Retrained models shall decide for the target too."
     want:Tensor  # Share of further models that are to agree, `(n,)`
-    ensemble:Any # `_Panel`
+    ensemble:Any # `_RetrainedEnsemble`
 
     label,needs_reference,is_margin = 'other models', False, False
     phrase,refusal = '', 'hold'
@@ -260,7 +260,7 @@ class EnsembleAgreement(NamedTuple):
     def parts(self, s) -> dict: return {}
     def take(self, i) -> EnsembleAgreement: return EnsembleAgreement(self.want[i], self.ensemble) # Rows `i`
     def agreed(self, s) -> Tensor: # In [0, 1], `(2, n)`
-        "The share that is expected to agree, less what flatters, and that of the jurors who do."
+        "The share that is expected to agree, less what flatters, and that of the retrained models who do."
         out = self.want.new_zeros(2, len(self.want))
         for label in s.target.label.unique().tolist():
             i = (s.target.label == label).nonzero()[:, 0]
@@ -308,11 +308,11 @@ def until_confirmed(
     """
     if not hasattr(cf.settings, 'logit_margin') or cf.numbers or not cf.domain.features:
         raise ValueError(f'hold needs GradualCF, a table and a model of classes, got {cf!r}')
-    models,sure = retrained_ensemble(cf, _JURORS), cf.under(replace(cf.settings, hold=dict(margin=share)))
+    models,sure = retrained_ensemble(cf, _REFITS), cf.under(replace(cf.settings, hold=dict(margin=share)))
     places,opened = (cf.judged[1].places, cf.judged[1].opened) if cf.judged else (places_tried(cf), None)
-    sure.panel = (cf.x_train, cf.model), _Panel(cf, places, opened, models, share)
+    sure.ensemble = (cf.x_train, cf.model), _RetrainedEnsemble(cf, places, opened, models, share)
     answers = sure.measure(question, sure.usual(question, effort))
     agree = np.where(answers.valid, _agreed(models, answers.xp, question.target), np.nan)
-    said = [f'{round(a*_JURORS)} of {_JURORS} agree' if a == a else '' for a in agree.tolist()]
-    return replace(answers, confirmed=agree, proof=said, explainer=cf)
+    texts = [f'{round(a*_REFITS)} of {_REFITS} agree' if a == a else '' for a in agree.tolist()]
+    return replace(answers, confirmed=agree, proof=texts, explainer=cf)
 

@@ -28,7 +28,7 @@ _SETS,_DEPTH = 4, 8 # Sets of columns that go on, and levels
 _PRICED = 3         # Levels at which something cheaper is looked for, where changes have prices
 _FINAL = 24         # Changes of a row that are weighed exactly, the nearest first
 _PRICE = .05        # Of a unit of distance, where sets are compared
-_LONELY = 1e3       # What looks lonely is weighed last
+_KNN_WEIGHT = 1e3       # What has a large knn_distance is weighed last
 
 def _groups(row:np.ndarray) -> Iterator[tuple]: # Rows of states -> (row, its states)
     order = np.argsort(row, kind='stable')
@@ -40,7 +40,7 @@ def _one_change(j:_Judge, x:np.ndarray, row:np.ndarray, lean:bool=True) -> tuple
     ok,cost,near,_ = seen = j.changes(x, row, ~j.chosen(x, row), lean)
     rows,of,what = [], [], []
     for r,s in _groups(row):
-        c = np.where(ok[s], cost[s] + _LONELY*(near[s] > 0), np.inf).ravel()
+        c = np.where(ok[s], cost[s] + _KNN_WEIGHT*(near[s] > 0), np.inf).ravel()
         few = np.argpartition(c, min(_FINAL, len(c) - 1))[:_FINAL] if len(c) else np.zeros(0, int)
         few = few[np.isfinite(c[few])]
         few = few[np.argsort(c[few], kind='stable')]
@@ -261,7 +261,7 @@ _CRUMB = .1 # Of a deviation of the column: beside others nobody sees the sense 
 
 def _without_crumbs(j:_Judge, xp:np.ndarray, rows):
     "In place of tiny changes beside others a larger change of another column, which may have changed already."
-    if (j.jury is None and j.company is None) or j.price is not None or j.cf.x_train is None: return
+    if (j.agreement is None and j.company is None) or j.price is not None or j.cf.x_train is None: return
     first,named = j.grid.first[:-1], j.grid.named
     least = np.where(named, 0., _CRUMB*j.known.spread[first])
     tiny = lambda x, row: j.chosen(x, row) & (np.abs(x[:, first] - j.x[row][:, first]) < least) & ~named
@@ -303,9 +303,9 @@ def _searched(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]:
     _without_crumbs(j, xp, done)
     yield done
 
-_LESS = .7 # Share of the jurors wanted that is asked for in vain before the decision alone is
+_LESS = .7 # Share of the retrained models wanted that is asked for in vain before the decision alone is
 
-def _ladder(cf) -> list: # Of each turn: whether company is asked for, and which share of the jurors wanted
+def _ladder(cf) -> list: # Of each turn: whether company is asked for, and which share of the retrained models wanted
     "What is asked for, turn by turn, less each time."
     compared,agree = cf.company is not None, getattr(cf.settings, 'agree', None) is not None
     if not (compared or agree or cf.settings.logit_margin is not None): return [(True, 1.)]

@@ -154,8 +154,8 @@ def _lead_in(link:Link, k:int, v:np.ndarray, label, exact:bool) -> np.ndarray: #
         return (1 if label == 1 else -1)*(_odds(p) - _odds(link.threshold))
     v = v + base.reshape(1, -1, *[1]*(v.ndim - 2))
     if link.kind == 'number':
-        said = link.factor*v[:, 0] if link.curve is None else link.curve(v[:, 0])
-        return np.minimum(said - label[0], label[1] - said)
+        value = link.factor*v[:, 0] if link.curve is None else link.curve(v[:, 0])
+        return np.minimum(value - label[0], label[1] - value)
     share = link.kind == 'proba'
     if v.shape[1] == 1:
         lead = 4*(v[:, 0] - link.threshold)
@@ -178,17 +178,17 @@ class _OpenTrees:
         self.M = self.first[-1]
         sums = [p.inside._replace(value=p.inside.value @ w[:, j:j + 1]) for p,w in zip(parts, weights) for j in range(w.shape[1])]
         t,sum_ = joined(sums), np.repeat(np.arange(self.M), [len(s.root) for s in sums])
-        told = np.add.reduceat(np.where(t.feature < 0, np.abs(t.value[:, 0]), 0.), t.root) > 0
+        used = np.add.reduceat(np.where(t.feature < 0, np.abs(t.value[:, 0]), 0.), t.root) > 0
         levels,at = _set_words(t.sets)
         if self.lib is None: return
         kinds = np.int32, np.int32, np.int32, np.int32, np.int32, np.int32, float, float, np.uint8, np.int32
         listed = np.where(t.listed < 0, -1, at[t.listed])
-        arrays = t.root[told], sum_[told], t.feature, t.left, t.right, listed, t.bound, t.value, t.missing, of.owner
+        arrays = t.root[used], sum_[used], t.feature, t.left, t.right, listed, t.bound, t.value, t.missing, of.owner
         root,sum_,*nodes,owner = (np.ascontiguousarray(v, kind) for v,kind in zip(arrays, kinds))
         a = _address
         self.handle = self.lib.opened_new(len(root), a(root), a(sum_), len(t.feature), *map(a, nodes), a(levels), len(levels), a(owner),
                                           a(table), table.shape[1], len(places.at) - 1, a(places.at), self.M)
-        if not self.handle: raise MemoryError('the trees of a model and of its jurors do not fit into memory')
+        if not self.handle: raise MemoryError('the trees of a model and of its retrained models do not fit into memory')
 
     def __del__(self):
         if getattr(self, 'handle', None): self.lib.opened_free(self.handle)
@@ -294,7 +294,7 @@ class _Opened(NamedTuple):
     "A model whose inside is read, and how one of its kind is trained again."
     make:Any   # (places, parts) -> an engine
     own:ModelPart  # Of the model itself
-    again:Any  # (training rows, labels, seed) -> a part
+    retrain:Any  # (training rows, labels, seed) -> a part
     of:Any=None # What its features are read by
 
 def _reseeded(model, seed:int): # A fitted estimator
@@ -312,9 +312,9 @@ def _open_bare(m:TreeModel, grid:Grid) -> _Opened|None:
         if e is None or e.mixed: raise Unreadable('trees that are more than trees')
         trees,_ = trees_on_table(e, model_columns(e, m.columns, own.names or list(frame.columns), frame))
         return ModelPart(e.link._replace(threshold=own.threshold), trees)
-    def again(x, at, label, seed): return part(_reseeded(own.source, seed).fit(m.write(x[torch.from_numpy(at)]), label))
+    def retrain(x, at, label, seed): return part(_reseeded(own.source, seed).fit(m.write(x[torch.from_numpy(at)]), label))
     of = _Raw(grid)
-    return _Opened(lambda places, parts: _OpenTrees(places, of, parts), ModelPart(m.link, m.trees), again)
+    return _Opened(lambda places, parts: _OpenTrees(places, of, parts), ModelPart(m.link, m.trees), retrain)
 
 def _open_pipeline(m:FrameModel, grid:Grid, x:np.ndarray) -> _Opened|None: # Training rows `(n, d)`
     "Trees, lines or layers behind steps."
@@ -334,24 +334,24 @@ def _open_pipeline(m:FrameModel, grid:Grid, x:np.ndarray) -> _Opened|None: # Tra
         if net is not None: return ModelPart(_link_of(m, own.threshold), _layers_fitted(source))
         new = parse_trees(source)
         return ModelPart(new.link._replace(threshold=own.threshold), trees_on_features(new, f))
-    def again(x, at, label, seed):
+    def retrain(x, at, label, seed):
         if not behind:
             frame = m.write(x)
             behind['rows'] = asked_alike(partial(through_steps, steps[:-1]), own, frame)
         rows = behind['rows']
         return part(_reseeded(last, seed).fit(rows.iloc[at] if hasattr(rows, 'iloc') else rows[at], label))
     def make(places, parts): return _OpenTrees(places, of, parts) if layers is None else _OpenLayers(places, layers, parts)
-    return _Opened(make, part(last), again)
+    return _Opened(make, part(last), retrain)
 
 def _open_network(m:nn.Module, grid:Grid, learnt:Callable) -> _Opened|None: # (network, rows, which, labels, seed) -> another
     "Layers of torch that read encoded rows."
     net = _unfolded(m, int(grid.first[-1]), _always_one_level(grid))
     if net is None: return None
     layers,link = layers_on_table(net, grid), _link_of(m, 0.5, len(net.bias[-1]))
-    def again(x, at, label, seed):
+    def retrain(x, at, label, seed):
         new = _unfolded(learnt(m, x, at, label, seed), int(grid.first[-1]), _always_one_level(grid))
         return ModelPart(link, new)
-    return _Opened(lambda places, parts: _OpenLayers(places, layers, parts), ModelPart(link, net), again)
+    return _Opened(lambda places, parts: _OpenLayers(places, layers, parts), ModelPart(link, net), retrain)
 
 _COMPARED = 200 # Training rows on which it is compared with the model
 _FAR = 1e-3     # Difference of a lead that rounding explains, in shares of the largest

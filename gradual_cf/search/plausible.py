@@ -40,7 +40,7 @@ def held_back(n:int, seed:int=0, least:int=0) -> Tensor: # Of `n` training rows,
 # %% ../../nbs/search/03_plausible.ipynb #dc9
 NEIGHBOURS = 10 # Real rows that are looked at around a row
 
-def loneliness(far:Tensor, k:int=NEIGHBOURS) -> Tensor: # Distances to real rows `(..., m)` -> `(...)`
+def knn_distance(far:Tensor, k:int=NEIGHBOURS) -> Tensor: # Distances to real rows `(..., m)` -> `(...)`
     "Mean distance to the nearest real rows."
     return far.topk(min(k, far.shape[-1]), largest=False).values.mean(-1)
 
@@ -52,9 +52,9 @@ def _at_least(known:Tensor, v:Tensor) -> Tensor: # Ascending `(m,)`, `(n,)` -> i
     "The share of known numbers that are at least as large."
     return 1 - torch.searchsorted(known, v.contiguous()).to(v)/len(known)
 
-def _lonely_among(rows:Tensor) -> Tensor: # `(m, d)` -> `(m,)`
-    "How lonely each row is among the others."
-    return loneliness(torch.cdist(rows, rows).fill_diagonal_(torch.inf))
+def _knn_distance_among(rows:Tensor) -> Tensor: # `(m, d)` -> `(m,)`
+    "knn_distance of each row to the others."
+    return knn_distance(torch.cdist(rows, rows).fill_diagonal_(torch.inf))
 
 # %% ../../nbs/search/03_plausible.ipynb #c11
 _TREES,_SAMPLE = 25, 256 # Trees, and rows that a tree sees
@@ -80,26 +80,26 @@ def _isolation_of(rows:Tensor) -> _Isolation: # Rows `(m, d)`
     return _Isolation(e.trees._replace(missing=e.trees.bound >= MISSING), e.link.calibrated[0].args[0])
 
 # %% ../../nbs/search/03_plausible.ipynb #ty02
-def _weaker(lonely:Tensor, strange:list, known:dict) -> Tensor: # `(n,)`, that of each forest -> in [0, 1], `(n,)`
+def _weaker(knn:Tensor, isolation:list, known:dict) -> Tensor: # `(n,)`, that of each forest -> in [0, 1], `(n,)`
     "The smaller of two shares of known rows: of those that are lonelier, and of those that are stranger."
-    stranger = torch.stack([_at_least(*v) for v in zip(known['strange'], strange)]).mean(0)
-    return torch.minimum(_at_least(known['lonely'], lonely), stranger)
+    more_isolated = torch.stack([_at_least(*v) for v in zip(known['isolation_score'], isolation)]).mean(0)
+    return torch.minimum(_at_least(known['knn_distance'], knn), more_isolated)
 
 def _ranked(x:Tensor, rows:Tensor, forests:list, known:dict, weaker:Tensor) -> Tensor: # `(n, *s)` -> in [0, 1], `(n,)`
     "The share of known rows whose weaker side is no better."
     x = x.flatten(1)
-    own = _weaker(loneliness(torch.cdist(x, rows)), [f(x) for f in forests], known)
+    own = _weaker(knn_distance(torch.cdist(x, rows)), [f(x) for f in forests], known)
     return torch.searchsorted(weaker, own, right=True).to(own)/len(weaker)
 
-def crowd(x:Tensor) -> Callable|None: # Held-back rows of one class `(m, *s)`; None where there are too few
+def held_out_reference(x:Tensor) -> Callable|None: # Held-back rows of one class `(m, *s)`; None where there are too few
     "How typical rows are of real ones that no search sees: a function, `(n, *s)` -> `(n,)`."
     rows = x.flatten(1)[:_MOST]
     if len(rows) < _FEWEST: return None
     halves = rows[::2], rows[1::2]
     forests = [_isolation_of(half) for half in halves]
-    lonely,strange = _lonely_among(rows), [f(other) for f,other in zip(forests, halves[::-1])]
-    known = dict(lonely=lonely.sort().values, strange=[v.sort().values for v in strange])
-    sides = [_weaker(lonely[1 - j::2], [v], known | dict(strange=[known['strange'][j]])) for j,v in enumerate(strange)]
+    knn,isolation = _knn_distance_among(rows), [f(other) for f,other in zip(forests, halves[::-1])]
+    known = dict(knn_distance=knn.sort().values, isolation_score=[v.sort().values for v in isolation])
+    sides = [_weaker(knn[1 - j::2], [v], known | dict(isolation_score=[known['isolation_score'][j]])) for j,v in enumerate(isolation)]
     return partial(_ranked, rows=rows, forests=forests, known=known, weaker=torch.cat(sides).sort().values)
 
 # %% ../../nbs/search/03_plausible.ipynb #pc6
@@ -352,11 +352,11 @@ class _ClassReference(NamedTuple):
     "Rows of a target in two halves, and what they keep to."
     x:Tensor         # Rows, the first half before the second, `(2m, d)`
     squares:Tensor   # Their lengths, squared, `(2m,)`
-    lonely:Tensor    # Loneliness among each half that a share of the other stays below, `(2,)`
+    knn_limit:Tensor    # knn_distance to each half that a share of the other stays below, `(2,)`
     forest:_Isolation # Of the first half
-    strange:Tensor   # Strangeness that a share of the second half stays below, `()`
+    isolation_limit:Tensor   # isolation_score that a share of the second half stays below, `()`
     common:Any=None  # Support that values of each group have in a share of the rows, `(g,)`; of no length unasked
-    told:str=''      # Which rows these are, in words
+    description:str=''      # Which rows these are, in words
 
 def _in_halves(x:Tensor) -> Tensor: # Rows `(m, d)` -> positions, long `(2k,)`
     "Rows in a drawn order, no more than are looked at, an even number of them."
@@ -368,8 +368,8 @@ def _class_reference(x:Tensor, share:float, usual:float, **more) -> _ClassRefere
     order = _in_halves(x)
     a,b = x[order].chunk(2)
     far,forest = torch.cdist(a, b), _isolation_of(a)
-    lonely = torch.stack([loneliness(v).quantile(share) for v in (far.T, far)]) # of each half, by the rows of the other
-    return _ClassReference(x[order], (x[order]**2).sum(1), lonely, forest, forest(b).quantile(usual), **more)
+    knn = torch.stack([knn_distance(v).quantile(share) for v in (far.T, far)]) # of each half, by the rows of the other
+    return _ClassReference(x[order], (x[order]**2).sum(1), knn, forest, forest(b).quantile(usual), **more)
 
 # %% ../../nbs/search/03_plausible.ipynb #c17
 def _allowed_numbers(column, v:Tensor) -> Tensor: # bool, as `v`, encoded
@@ -389,7 +389,7 @@ class Plausibility:
     density : float, default 0.85
         Share of the target's rows that are at most as lonely as an answer may be, in (0, 1]
     isolation : float, default 0.9
-        The same for strangeness (isolation forest), in (0, 1]
+        The same for the isolation_score, in (0, 1]
     pairs : float | None, default None
         The same for how rarely a changed value occurs beside each other one; or None
 
@@ -399,7 +399,7 @@ class Plausibility:
         For a number outside (0, 1]
     """
     density:float=.85  # Share of the target's rows that are at most as lonely as an answer may be, in (0, 1]
-    isolation:float=.9  # The same for strangeness (isolation forest), in (0, 1]
+    isolation:float=.9  # The same for the isolation_score, in (0, 1]
     pairs:float|None=None # The same for how rarely a changed value occurs beside each other one; or None
 
     def __post_init__(self):
@@ -437,22 +437,22 @@ def _reference_of(company, label:Tensor) -> _ClassReference: # A class or an int
     own = in_target(company.z, label)
     kept = _among_their_own(company.x, own)
     rows = company.x[kept if _has_enough_rows(company.x[kept]) else own]
-    told = f'target {label.tolist()}: {len(rows):,} of its {int(own.sum()):,} training rows'
-    if len(rows) < own.sum(): told += ', those among others of their kind'
+    description = f'target {label.tolist()}: {len(rows):,} of its {int(own.sum()):,} training rows'
+    if len(rows) < own.sum(): description += ', those among others of their kind'
     if few := not _has_enough_rows(rows):
         if company.asked: warnings.warn(f'plausibility is left out for the target {label.tolist()}: to compare answers '
                       f'with, {_LEAST} training rows of it are needed, and the search has {len(rows)}', stacklevel=2)
-        rows,told = company.x, f'target {label.tolist()}: nobody, since it has too few training rows'
+        rows,description = company.x, f'target {label.tolist()}: nobody, since it has too few training rows'
     h = company.settings
     common = rows.new_zeros(0) # of no length where nobody asks
     if company.pairs is not None: common = usual_support(company.pairs, rows[:_ROWS], company.entries, h.pairs)
-    circle = _class_reference(rows, h.density, h.isolation, common=common, told=told)
+    circle = _class_reference(rows, h.density, h.isolation, common=common, description=description)
     if not few: # an isolation bar shrinks towards that of all rows, the more the fewer rows it has
         a,b = company.x[_in_halves(company.x)].chunk(2)
         everywhere = _isolation_of(a)(b).quantile(h.isolation)
-        return circle._replace(strange=everywhere.lerp(circle.strange, len(circle.x)/(len(circle.x) + _CREDIT)))
-    never = torch.full_like(circle.lonely, torch.inf), torch.full_like(circle.strange, torch.inf)
-    return circle._replace(lonely=never[0], strange=never[1], common=torch.zeros_like(circle.common))
+        return circle._replace(isolation_limit=everywhere.lerp(circle.isolation_limit, len(circle.x)/(len(circle.x) + _CREDIT)))
+    never = torch.full_like(circle.knn_limit, torch.inf), torch.full_like(circle.isolation_limit, torch.inf)
+    return circle._replace(knn_limit=never[0], isolation_limit=never[1], common=torch.zeros_like(circle.common))
 
 # %% ../../nbs/search/03_plausible.ipynb #c25
 _AROUND = 128 # Nearest rows of each half that a row is compared with
@@ -461,8 +461,8 @@ class Plausible(NamedTuple):
     "Rows shall be in good company: what they are compared with, and their bars."
     circle:Tensor  # Number of the target's circle, long `(n,)`
     near:Tensor    # Positions of near rows in it, half by half, long `(n, 2, k)`; repeated where there are fewer
-    lonely:Tensor  # How lonely a row may be among each half, `(n, 2)`
-    strange:Tensor # How strange, `(n,)`
+    knn_limit:Tensor  # Largest knn_distance to each half, `(n, 2)`
+    isolation_limit:Tensor # Largest isolation_score, `(n,)`
     common:Tensor  # Least support of a changed value, as `usual_support` counts it, `(n, g)`; `(n, 0)` unasked
     unmet:Tensor   # Most pairs of levels that no training row has, beside those of the input, `(n,)`
     x:Tensor       # The inputs, `(n, d)`
@@ -471,16 +471,16 @@ class Plausible(NamedTuple):
     label,needs_reference,is_margin = 'company', True, False
     phrase,refusal = 'plausible {}', ''
     def parts(self, s:State) -> dict: # What is beyond its bars
-        return dict(zip(('lonely', 'strange', 'pairs'), (v[:, 0] for v in self.company.beyond(self, s.xp[:, None]))))
+        return dict(zip(('knn_distance', 'isolation_score', 'pairs'), (v[:, 0] for v in self.company.beyond(self, s.xp[:, None]))))
 
     def take(self, i) -> Plausible: return Plausible._make([*(v[i] for v in self[:-1]), self.company]) # Rows `i`
-    def missing(self, s:State) -> Tensor: return self.company.lacks(self, s.xp[:, None])[:, 0] # `(n,)`
+    def missing(self, s:State) -> Tensor: return self.company.violation(self, s.xp[:, None])[:, 0] # `(n,)`
     def without_margin(self, asked:bool) -> Plausible: return self
     def kept(self, s:State) -> Plausible: # Bars that rows are within as they stand: what a refinement must keep
-        lonely,strange,rare = (v[:, 0] for v in self.company.of(self, s.xp[:, None]))
-        lonely,strange = torch.maximum(self.lonely, lonely), torch.maximum(self.strange, strange)
+        knn,isolation,rare = (v[:, 0] for v in self.company.of(self, s.xp[:, None]))
+        knn,isolation = torch.maximum(self.knn_limit, knn), torch.maximum(self.isolation_limit, isolation)
         unmet = torch.maximum(self.unmet, _unmet(self.company, self, s.xp[:, None])[:, 0])
-        return self._replace(lonely=lonely, strange=strange, common=self.common - rare, unmet=unmet)
+        return self._replace(knn_limit=knn, isolation_limit=isolation, common=self.common - rare, unmet=unmet)
 
 def _nearest_rows(c:_ClassReference, x:Tensor) -> Tensor: # Rows `(n, d)` -> long `(n, 2, k)`
     "The nearest rows of each half."
@@ -490,8 +490,8 @@ def _nearest_rows(c:_ClassReference, x:Tensor) -> Tensor: # Rows `(n, d)` -> lon
     return torch.cat([near, near[:, :, -1:].expand(-1, -1, _AROUND - near.shape[2])], 2)
 
 # %% ../../nbs/search/03_plausible.ipynb #c27
-def _loneliness_of(c:_ClassReference, near:Tensor, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> `(n, q, 2)`
-    "How lonely candidates are among each half."
+def _knn_distance_to(c:_ClassReference, near:Tensor, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> `(n, q, 2)`
+    "knn_distance of candidates to each half."
     (n,q,d),k = t.shape, min(_AROUND, len(c.x)//2)
     at = near[:, :, :k].flatten(1)
     rows = c.x.index_select(0, at.flatten()).view(n, 2*k, d)
@@ -518,7 +518,7 @@ def _rare(company, b:Any, t:Tensor) -> Tensor: # `Plausible`, candidates `(n, q,
     return torch.zeros_like(bars).scatter(1, some, lack.clamp_min(0)).masked_fill(~changed, 0.).view(n, q, g)
 
 # %% ../../nbs/search/03_plausible.ipynb #c30
-_LONELY,_STRANGE = 10., 20. # Weights of loneliness and strangeness beside logits; a rare pair counts as it is
+_KNN_WEIGHT,_ISOLATION_WEIGHT = 10., 20. # Weights of knn_distance and isolation_score beside logits; a rare pair counts as it is
 _UNMET = 10.                # … and of each pair that was never seen
 _KEPT_CIRCLES = 64          # Targets that are remembered
 _PASTED = 32                # Near rows of each half that are pasted over a row to see what is within reach
@@ -546,18 +546,18 @@ def _demands_on_rows(company, enc:Encoded, label:Tensor) -> Plausible:
     if len(company.circles) > _KEPT_CIRCLES: company.circles,company.place = [], {} # rows may bring an interval each
     number = torch.tensor([company.number(t) for t in label], device=enc.x.device)
     near = enc.x.new_zeros(len(enc.x), 2, _AROUND, dtype=torch.long)
-    lonely,strange = enc.x.new_zeros(len(enc.x), 2), enc.x.new_zeros(len(enc.x))
+    knn,isolation = enc.x.new_zeros(len(enc.x), 2), enc.x.new_zeros(len(enc.x))
     common = enc.x.new_zeros(len(enc.x), 0 if company.pairs is None else len(company.columns))
     for j,i in _by_circle(number, enc.x.shape[1]):
         c = company.circles[j]
         near[i] = _nearest_rows(c, enc.x[i])
-        within = _pasted_rows(company, c, near[i], enc.take(i))
-        lonely[i] = torch.maximum(c.lonely, _loneliness_of(c, near[i], within).amin(1))
-        strange[i] = torch.maximum(c.strange, c.forest(within.flatten(0, 1)).view(within.shape[:2]).amin(1))
+        pasted = _pasted_rows(company, c, near[i], enc.take(i))
+        knn[i] = torch.maximum(c.knn_limit, _knn_distance_to(c, near[i], pasted).amin(1))
+        isolation[i] = torch.maximum(c.isolation_limit, c.forest(pasted.flatten(0, 1)).view(pasted.shape[:2]).amin(1))
         if company.pairs is None: continue
         best = company.pairs.best(company.pairs.bins(enc.x[i], company.entries)).log1p()
         common[i] = torch.minimum(c.common, best)
-    return Plausible(number, near, lonely, strange, common, torch.zeros_like(strange), enc.x, company)
+    return Plausible(number, near, knn, isolation, common, torch.zeros_like(isolation), enc.x, company)
 
 # %% ../../nbs/search/03_plausible.ipynb #c32
 class ReferenceSample:
@@ -579,7 +579,7 @@ class ReferenceSample:
         self.pairs = None if settings.pairs is None else counted_pairs(self.x, self.entries, numbers)
 
     def __getstate__(self): return self.__dict__ | dict(read={}) # Another process reads it for itself
-    def __repr__(self): return '\n'.join(['answers are compared with', *(c.told for c in self.circles)])
+    def __repr__(self): return '\n'.join(['answers are compared with', *(c.description for c in self.circles)])
 
     def number(self, label:Tensor) -> int: # A class or an interval
         "The number of a target's circle, which is drawn when it is first asked for."
@@ -596,26 +596,26 @@ class ReferenceSample:
         return _has_enough_rows(self.x[in_target(self.z, label)])
 
     def of(self, b:Plausible, t:Tensor) -> tuple: # Candidates `(n, q, d)` -> `(n, q, 2)`, `(n, q)`, `(n, q, g or 0)`
-        "How lonely and how strange candidates are, and how much too rare the pairs of each changed value."
-        lonely,strange = t.new_zeros(*t.shape[:2], 2), t.new_zeros(t.shape[:2])
+        "knn_distance and isolation_score of candidates, and how much too rare the pairs of each changed value."
+        knn,isolation = t.new_zeros(*t.shape[:2], 2), t.new_zeros(t.shape[:2])
         for j,i in _by_circle(b.circle, t.shape[2]):
             c = self.circles[j]
-            lonely[i] = _loneliness_of(c, b.near[i], t[i])
-            strange[i] = c.forest(t[i].flatten(0, 1)).view(len(i), -1)
-        return lonely, strange, _rare(self, b, t)
+            knn[i] = _knn_distance_to(c, b.near[i], t[i])
+            isolation[i] = c.forest(t[i].flatten(0, 1)).view(len(i), -1)
+        return knn, isolation, _rare(self, b, t)
 
     def beyond(self, b:Plausible, t:Tensor) -> tuple: # `(n, q)` each, in logits; at most 0 within a bar
-        "How far beyond each bar candidates are: too lonely, too strange, of pairs too rare or never seen."
-        lonely,strange,rare = self.of(b, t)
-        too_lonely = _LONELY*(lonely - b.lonely[:, None]).amax(2)
+        "How far beyond each bar candidates are: by knn_distance, by isolation_score, of pairs too rare or never seen."
+        knn,isolation,rare = self.of(b, t)
+        too_far = _KNN_WEIGHT*(knn - b.knn_limit[:, None]).amax(2)
         unmet = (_unmet(self, b, t) - b.unmet[:, None]).clamp_min(0)
-        return too_lonely, _STRANGE*(strange - b.strange[:, None]), rare.sum(2) + _UNMET*unmet
+        return too_far, _ISOLATION_WEIGHT*(isolation - b.isolation_limit[:, None]), rare.sum(2) + _UNMET*unmet
 
-    def lacks(self, b:Plausible, t:Tensor) -> Tensor: # `(n, q)`, at most 0 in good company
+    def violation(self, b:Plausible, t:Tensor) -> Tensor: # `(n, q)`, at most 0 in good company
         "How far beyond their bars candidates are."
-        lonely,strange,rare = self.beyond(b, t)
-        all_ = lonely.clamp_min(0) + strange.clamp_min(0) + rare
-        return torch.where(all_ > 0, all_, torch.maximum(lonely, strange))
+        knn,isolation,rare = self.beyond(b, t)
+        all_ = knn.clamp_min(0) + isolation.clamp_min(0) + rare
+        return torch.where(all_ > 0, all_, torch.maximum(knn, isolation))
 
 # %% ../../nbs/search/03_plausible.ipynb #c54
 def moved(explainer, s:State, xp:Tensor) -> State: # Rows, and other values for them `(n, *s)`

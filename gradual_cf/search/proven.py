@@ -186,7 +186,7 @@ class _Task(NamedTuple):
     robust:dict|None=None   # What answers must withstand
 
     def take(self, i) -> _Task: return self._replace(q=self.q.take(i)) # The rows `i`
-    def within(self, **told) -> _Task: return self._replace(effort=self.effort._replace(**told)) # With another effort
+    def with_effort(self, **changes) -> _Task: return self._replace(effort=self.effort._replace(**changes)) # With another effort
     def demands(self) -> _Demands: return _demands_of(self.cf, self.readings, self.q.enc, self.q.target, self.robust)
 
 def _found_by_boxes(demands:_Demands, q:BoxQuestion, label, start:Sequence, effort:Effort) -> tuple: # `SearchResult`, stopped
@@ -195,8 +195,8 @@ def _found_by_boxes(demands:_Demands, q:BoxQuestion, label, start:Sequence, effo
     engine = None if aims is None else _engine_of(q.grid, demands.readings, aims)
     if aims is None or engine is None: return _found_in_python(demands, q, label, start, effort)
     asked = partial(demands.asked, q, [])
-    found,again,stopped = _by_engine(engine, q, aims, asked, effort, start)
-    i = np.flatnonzero(again)
+    found,undecided,stopped = _by_engine(engine, q, aims, asked, effort, start)
+    i = np.flatnonzero(undecided)
     if not len(i) or stopped or (effort.work < np.inf and _heavy(demands.cf)): return found, stopped
     some = demands.take(torch.from_numpy(i).to(demands.enc.x.device))
     new,stopped = _found_in_python(some, q.take(i), label, [at[i] for at in start], effort)
@@ -276,7 +276,7 @@ def _nothing_known(enc:Encoded) -> _Certificate:
 
 # %% ../../nbs/search/13_proven.ipynb #bb732256
 _BUDGET = 5e5 # Numbers that bounds may take for a row where nobody asked for a proof; a clock would make answers differ
-_AGAIN = 2     # Times that for the few rows that the compiled engine does not prove at once
+_RETRY_WORK = 2     # Times that for the few rows that the compiled engine does not prove at once
 _LIGHT = 2e8  # Bytes that tables of leaves may take there
 
 def _heavy(cf) -> bool: return isinstance(cf.model, TreeModel) and tree_bytes(cf.model) > _LIGHT # Are tables large?
@@ -368,12 +368,12 @@ def _search_and_prove(task:_Task) -> tuple:
 
 def _known_of_rows(task:_Task) -> tuple: # As `_search_and_prove`
     cf,q,effort,readings,optimal,robust = task
-    few,first,more = (told(task) for told in (_of_columns, _boxes_first, _beyond_decision))
-    known = _by_boxes(task.within(work=min(effort.work, _BUDGET))) if first else _nothing_known(q.enc)
+    few,first,more = (each(task) for each in (_of_columns, _boxes_first, _beyond_decision))
+    known = _by_boxes(task.with_effort(work=min(effort.work, _BUDGET))) if first else _nothing_known(q.enc)
     begun,gone = np.ones(len(q), bool), np.isinf(known.size)
     if gone.any(): gone &= _out_of_reach(cf, readings, q.target)
     known.bound[gone] = known.distance_bound[gone] = np.inf
-    i = np.flatnonzero([told not in (_IS_OPTIMAL, NONE_EXISTS) for told in known.proof]) # not all is known of these
+    i = np.flatnonzero([each not in (_IS_OPTIMAL, NONE_EXISTS) for each in known.proof]) # not all is known of these
     if not len(i): return known, begun
     at = torch.from_numpy(i)
     left = task.take(at)
@@ -387,7 +387,7 @@ def _known_of_rows(task:_Task) -> tuple: # As `_search_and_prove`
     new = _nothing_known(enc)._replace(xp=xp, size=size, distance=far)
     if few and not more: _with_own_columns(left, new, known.bound[i]) # bars depend on what is still
     _merged(known, i, new)
-    if first: left = left.within(work=effort.work*_AGAIN)
+    if first: left = left.with_effort(work=effort.work*_RETRY_WORK)
     least = np.nan_to_num(known.bound[i], posinf=0).astype(int) if few else None
     if readings: _merged(known, i, _by_boxes(left, [known.xp[at]], least))
     return known, begun
@@ -428,11 +428,11 @@ def _carrying(answers:Counterfactuals, known:_Certificate, begun:np.ndarray, opt
     size = np.where(answers.valid, known.size, np.inf)
     _check_measured(answers, known, optimal, among)
     proof = [_proof(row, optimal) for row in zip(size, *known[2:5])]
-    proof = [told if some or told != NONE_FOUND else _NOT_BEGUN for told,some in zip(proof, begun)]
-    told = dict(size=torch.from_numpy(size), bound=torch.from_numpy(known.bound))
-    return replace(answers, proof=proof, optimal=optimal, among=among, **told)
+    proof = [given if some or given != NONE_FOUND else _NOT_BEGUN for given,some in zip(proof, begun)]
+    given = dict(size=torch.from_numpy(size), bound=torch.from_numpy(known.bound))
+    return replace(answers, proof=proof, optimal=optimal, among=among, **given)
 
-def _prove_within_budget(cf, q:Question, effort:Effort) -> tuple:
+def _prove_each_row(cf, q:Question, effort:Effort) -> tuple:
     "What is known of rows where nobody asked for a proof, as `_search_and_prove` tells it."
     known,begun = _search_and_prove(_Task(cf, q, effort._replace(work=_BUDGET), _light_readings(cf)))
     return _known_rounder(cf, q.enc, q.target, known), begun
@@ -445,7 +445,7 @@ def mark_not_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals
 def by_default(cf, q:Question, effort:Effort) -> tuple:
     "What `explain` finds where nothing else is said, `(n, *s)`; which rows it came to; a certificate, or None."
     if _proves_by_default(cf):
-        known,begun = _prove_within_budget(cf, q, effort._replace(calm=effort.until < np.inf))
+        known,begun = _prove_each_row(cf, q, effort._replace(calm=effort.until < np.inf))
         return known.xp, begun, known
     xp,begun = cf.find(q, effort)
     return _handed_out(cf, q, xp, begun, effort)[0], begun, None
@@ -462,7 +462,7 @@ def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> t
     if not (readings := _light_readings(cf)) and isinstance(cf.model, FrameModel): return xp, {}
     plain.read = cf.read # a model is read once
     effort,rows = effort._replace(progress=False, calm=effort.until < np.inf), q.take(i)
-    if not priced and _proves_by_default(plain): known,_ = _prove_within_budget(plain, rows, effort)
+    if not priced and _proves_by_default(plain): known,_ = _prove_each_row(plain, rows, effort)
     else:
         if not readings: return xp, {}
         task = _Task(plain, rows, effort._replace(work=_BUDGET), readings, _COLUMNS if priced else _DISTANCE)
@@ -472,7 +472,7 @@ def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> t
         paid = np.isfinite(cf.domain.cost(rows.enc.x, known.xp).cpu().numpy()) # … if anybody can pay for them
         known,i = known.take(paid), i[paid]
     xp[torch.from_numpy(i).to(xp.device)] = known.xp
-    return xp, {row: told for row,told,size in zip(i.tolist(), known.proof, known.size) if np.isinf(size)}
+    return xp, {row: proof_text for row,proof_text,size in zip(i.tolist(), known.proof, known.size) if np.isinf(size)}
 
 _ROW_SECONDS = 10. # For each row of which something is to be proven, where nobody says how long
 
@@ -495,13 +495,13 @@ def answered(cf, q:Question, effort:Effort, wanted:ProofRequest=ProofRequest()) 
     calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
     effort = effort._replace(gap=gap, calm=calm, until=np.inf if seconds is None else time.perf_counter() + seconds)
     if optimal is None and not _proves_by_default(cf): return _unproven(cf, q, effort)
-    if optimal is None: known,begun = _prove_within_budget(cf, q, effort)
+    if optimal is None: known,begun = _prove_each_row(cf, q, effort)
     else:
         _check_question(cf, optimal, seconds, gap)
         readings = _readings_of(cf, optimal)
         if robust is not None: _check_robust(cf.domain.features, robust)
         known,begun = _search_and_prove(_Task(cf, q, effort._replace(seconds=each), readings, optimal, robust))
-        late = sum(took >= each and told not in (_IS_OPTIMAL, NONE_EXISTS) for took,told in zip(known.seconds, known.proof))
+        late = sum(took >= each and proof_text not in (_IS_OPTIMAL, NONE_EXISTS) for took,proof_text in zip(known.seconds, known.proof))
         if late: log_findings([f'{late} of {len(q)} rows had their {each:g} seconds and are not proven: limit= gives all rows more'])
     scope = _scope(cf, robust, _whether_compared(cf, q.target))
     return _carrying(cf.measure(q, known.xp), known, begun, optimal or _COLUMNS, scope)
@@ -513,7 +513,7 @@ def _unproven(cf, q:Question, effort:Effort) -> Counterfactuals:
     answers = mark_not_begun(cf.measure(q, xp), begun)
     if not known: return answers
     proof = answers.proof or ['']*len(begun)
-    return replace(answers, proof=[told if answers.valid[i] else known.get(i, told) for i,told in enumerate(proof)])
+    return replace(answers, proof=[text if answers.valid[i] else known.get(i, text) for i,text in enumerate(proof)])
 
 # %% ../../nbs/search/13_proven.ipynb #d28fa255
 _NORMS = dict(l0='columns', l1='distance', cost='columns, then distance') # How changes are counted, and its names
@@ -555,12 +555,12 @@ def _verdicts(answer:Counterfactuals, done:np.ndarray, own:_Certificate, known:_
     pairs = (own.distance, own.size), (known.distance_bound, known.bound), (known.distance, known.size)
     size,bound,best = (np.where(done, 0., np.where(far, a, b)) for a,b in pairs)
     how = np.where(done, 'asked', _ASKED if known.xp is None else _BOXES)
-    told = dict(size=np.where(valid, size, np.inf), bound=bound, best=best, how=how)
-    near = np.where(told['size'] <= bound*(1 + _SAME_SIZE) + _SAME_SIZE, bound, told['size'])
+    lines = dict(size=np.where(valid, size, np.inf), bound=bound, best=best, how=how)
+    near = np.where(lines['size'] <= bound*(1 + _SAME_SIZE) + _SAME_SIZE, bound, lines['size'])
     counted = map(_counted, np.where(far, _NORMS[norm], _NORMS['l0']), how, near)
     words = [_proof((a, b)*2, best=c, counted=text) for a,b,c,text in zip(near, bound, best, counted)]
     words = [old if no else new for new,old,no in zip(words, answer.proof, answer.unread)]
-    out = pd.DataFrame(dict(verdict=words, **told, seconds=known.seconds.round(4)))
+    out = pd.DataFrame(dict(verdict=words, **lines, seconds=known.seconds.round(4)))
     return out.set_axis(getattr(answer.data, 'index', out.index))
 
 # %% ../../nbs/search/13_proven.ipynb #10d56974
@@ -572,7 +572,7 @@ def _columns_price(grid:Grid, rows:PlacedRows) -> Price:
 _PRICES = dict(l0=_columns_price, l1=distance_price, cost=_columns_first)
 
 # %% ../../nbs/search/13_proven.ipynb #6c497a93
-def _demands_again(cf, answer:Counterfactuals, s:State) -> _Demands|None: # None where nothing can be bounded
+def _demands_of_answer(cf, answer:Counterfactuals, s:State) -> _Demands|None: # None where nothing can be bounded
     "What answers must meet, for the search over boxes."
     readings = None if cf.ties['relations'] is not None else _readings(cf, grid_of(cf.domain.features))
     if readings is None: return None
@@ -602,9 +602,9 @@ def _certified_by_asking(cf, s:State, own:_Certificate) -> _Certificate:
     return _Certificate(None, best, bound, own.distance, none, took, none.astype(int))
 
 # %% ../../nbs/search/13_proven.ipynb #c31
-def _with_smaller_changes(cf, answer:Counterfactuals, s:State, told:pd.DataFrame, xp:Any) -> Counterfactuals:
+def _with_smaller_changes(cf, answer:Counterfactuals, s:State, verdicts:pd.DataFrame, xp:Any) -> Counterfactuals:
     "The answers, with the smaller changes that were met, as `_verdicts` tells them."
-    better = told.best.to_numpy() < told['size'].to_numpy()*(1 - _SAME_SIZE)
+    better = verdicts.best.to_numpy() < verdicts['size'].to_numpy()*(1 - _SAME_SIZE)
     if xp is None or not better.any(): return answer
     xp = torch.where(torch.from_numpy(better)[:, None].to(s.x.device), xp, answer.xp)
     return cf.measure(Question(answer.data, s.enc, s.logits, answer.tensors.target), xp)
@@ -616,7 +616,7 @@ def _check_norm(cf, norm:str, seconds:float):
     check_range('seconds', seconds, above=0)
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
     if cf.ties['relations'] is not None and norm != 'l0':
-        raise ValueError(f"norm must be 'columns' for a table with relations, got {_SAID_NORM[norm]!r}")
+        raise ValueError(f"norm must be 'columns' for a table with relations, got {_NORM_WORD[norm]!r}")
     if cf.ties['price'] is not None and norm == 'cost':
         raise ValueError(f"norm must be 'columns' or 'distance' for a table with costs of its own, got {norm!r}")
 
@@ -626,23 +626,23 @@ def _prove_of(answer:Counterfactuals, norm:str, seconds:float, smaller:bool):
     cf,norm = _of_decision(answer.explainer), _NORM_OF[norm]
     _check_norm(cf, norm, seconds)
     s = _question_of_answer(cf, answer)
-    own,demands = _of_answer(cf, answer, s.enc), _demands_again(cf, answer, s)
+    own,demands = _of_answer(cf, answer, s.enc), _demands_of_answer(cf, answer, s)
     known = _certified_by_asking(cf, s, own) if demands is None else _certified_by_boxes(demands, own, norm, seconds)
     if demands is not None: _check_real(cf, s, known, _DISTANCE if norm == 'l1' else _COLUMNS)
-    told = _verdicts(answer, (violation(cf, s) <= 0).cpu().numpy(), own, known, norm)
+    verdicts = _verdicts(answer, (violation(cf, s) <= 0).cpu().numpy(), own, known, norm)
     if cf is not answer.explainer:
-        told['verdict'] = [_beside_margin(*line) for line in zip(told.verdict, told['size'], told.best, told.bound)]
-    return (told, _with_smaller_changes(cf, answer, s, told, known.xp)) if smaller else told
+        verdicts['verdict'] = [_beside_margin(*line) for line in zip(verdicts.verdict, verdicts['size'], verdicts.best, verdicts.bound)]
+    return (verdicts, _with_smaller_changes(cf, answer, s, verdicts, known.xp)) if smaller else verdicts
 
 def _beside_margin(words:str, size:float, best:float, bound:float) -> str: # As `_verdicts` tells them
     "What is said of an answer that was to hold for more than the decision: a proof is about the decision alone."
     if not words.startswith('within') or not np.isfinite(size): return words
     least,unit = min(best, size), ' columns' if words.endswith('columns') else ''
-    told = f'{least:.4g}{unit} {"are" if unit else "is"} enough' if least < size else f'at least {bound:.4g}{unit} are needed'
-    return f'for the decision alone {told}; the margin that was asked for took {size:.4g}'.replace('1 columns are', '1 column is')
+    text = f'{least:.4g}{unit} {"are" if unit else "is"} enough' if least < size else f'at least {bound:.4g}{unit} are needed'
+    return f'for the decision alone {text}; the margin that was asked for took {size:.4g}'.replace('1 columns are', '1 column is')
 
 _NORM_OF = dict(columns='l0', distance='l1', cost='cost') # As people say it -> as bounds count
-_SAID_NORM = {v: k for k,v in _NORM_OF.items()}
+_NORM_WORD = {v: k for k,v in _NORM_OF.items()}
 prove = Counterfactuals.prove
 
 # %% ../../nbs/search/13_proven.ipynb #7979d20d

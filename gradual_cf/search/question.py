@@ -17,7 +17,7 @@ from torch import nn, Tensor
 from ..data.found import log_findings
 from ..data.tables import tabular
 from ..core import arrow_table, Domain, Encoded, Question, take_rows, check_range
-from ..models.targets import check_order, renamed_labels, class_labels, CLASSES, in_target, listed, NUMBERS, said
+from ..models.targets import check_order, renamed_labels, class_labels, CLASSES, in_target, listed, NUMBERS, output_of
 from .in_words import used
 from ..models.asking import (
     adapt_model, Adapted, counting, JointModel, CastModel, cast_model, check_finite, check_deterministic, given_model, gives_plain_logits,
@@ -97,13 +97,13 @@ def _read_target(cf, target, z:Tensor) -> Tensor: # Classes, long `(n,)`; for nu
     return cf.goal.read(cf.wanted if target is None else target, own, cf.classes)
 
 def _unsaid(cf, call:str) -> str: # A name
-    "What a call lacks where nobody said what people want."
+    "What a call lacks where nobody output_of what people want."
     labels = cf.classes or tuple(range(cf.z_train.shape[1]))
     what,one = ('an interval of numbers', (None, 0)) if cf.numbers else (f'one of the labels {listed(labels)}', labels[0])
     return f'{call} must know what people want, {what}: write {type(cf).__name__}(model, X, wanted={one!r})'
 
 def wanted_of(cf, target, call:str) -> Any: # As `explain` takes it, or None; what asks -> a label, or an interval
-    """What rows are compared with; raises `ValueError` where nobody said what people want.
+    """What rows are compared with; raises `ValueError` where nobody output_of what people want.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def wanted_of(cf, target, call:str) -> Any: # As `explain` takes it, or None; wh
     Raises
     ------
     ValueError
-        Where nobody said what people want
+        Where nobody output_of what people want
     """
     cf.check_fitted()
     if target is None and cf.wanted is None: raise ValueError(_unsaid(cf, call))
@@ -244,8 +244,8 @@ def _known_labels(cf, y) -> np.ndarray|None: # Labels as the model names them ->
 _BOTH,_BETTER = .05, .02 # Share of the rarer class, and of rows, that say how a network is meant
 _FEW_ASKED = 2000 # Training rows that tell it
 
-def _reads_raw(cf) -> str: # '' where nothing is to be said
-    "What is to be said of a network that may read columns as they come; raises `ValueError` where labels show that it does."
+def _reads_raw(cf) -> str: # '' where nothing is to be output_of
+    "What is to be output_of of a network that may read columns as they come; raises `ValueError` where labels show that it does."
     net = given_model(cf.model)
     if cf.domain.kind != 'table' or cf.numbers or not isinstance(net, torch.nn.Module) or isinstance(net, Adapted): return ''
     i = torch.linspace(0, len(cf.z_train) - 1, min(_FEW_ASKED, len(cf.z_train))).long()
@@ -362,18 +362,18 @@ class _FittedModel:
         self.place = place(self.model)
         self.x_train:Any = None
         self.z_train:Any = None
-        self.crowds:dict = {} # Target -> rows of it that no search sees
+        self.references:dict = {} # Target -> rows of it that no search sees
         self.read:Any = None  # How a fitted model is read, once somebody asked for a proof
         self.labels:Any = None # Positions of the classes of training rows, where somebody told them
-        self.jurors:list = [] # Models that might have been, once somebody asked whether they agree
+        self.retrained:list = [] # Models that might have been, once somebody asked whether they agree
         self.account:Any = None # How often `fit` asked the model, and about how many rows
         self.planned:Any = None # What training rows told about words, or about columns where questions are limited
         self.widens:Any = None # The explainer whose question has levels that no training row has; None for its own
         self.summary:dict|None = None # Fingerprints of what it was fitted on, where it was loaded without these rows
 
-    def __getstate__(self): # Another process makes readings and jurors; it never fits
+    def __getstate__(self): # Another process makes readings and retrained models; it never fits
         if self.given is not None: self.check_fitted()
-        return self.__dict__ | dict(read=None, jurors=[])
+        return self.__dict__ | dict(read=None, retrained=[])
 
     @property
     def numbers(self) -> bool: return self.goal.numbers # Whether the model answers with numbers
@@ -384,7 +384,7 @@ class _FittedModel:
     @property
     def tau(self) -> Any: return self.level(self.settings.tau) # What rows must have: a number, or one a class
 
-    def says(self, z:Tensor, target:Tensor) -> Tensor: return said(z, target, self.cut) # To people, `(n,)`
+    def output(self, z:Tensor, target:Tensor) -> Tensor: return output_of(z, target, self.cut) # To people, `(n,)`
     def decided(self, data, z:Tensor) -> Tensor: # Raw rows, logits -> classes, long `(n,)`; by its own `predict`
         own = decisions(self.model, data, z)
         return z.argmax(1) if own is None else own.to(z.device)
@@ -393,7 +393,7 @@ class _FittedModel:
 
     def reaches(self, data, z:Tensor, target:Tensor) -> Tensor: # The same, and as surely as `tau`
         there,tau = self.decides(data, z, target), self.settings.tau
-        return there if self.numbers or tau is None else there & (self.says(z, target) >= tau)
+        return there if self.numbers or tau is None else there & (self.output(z, target) >= tau)
 
     # What it obeys, and what it may try
     @property
@@ -426,8 +426,8 @@ class _FittedModel:
         with restored_on_error(self), counting(sampled(sample)) as self.account:
             self.place = place(self.model)
             self.x_train,self.z_train = None, None
-            self.crowds = {}
-            self.jurors = []
+            self.references = {}
+            self.retrained = []
             self.labels = None
             self.summary = None
             data = self.domain.rows(data)
@@ -486,7 +486,7 @@ class _FittedModel:
         """
         self.check_fitted()
         new = copy(self)
-        new.jurors = self.jurors # they do not depend on settings
+        new.retrained = self.retrained # they do not depend on settings
         new.settings = resolve_settings(self.Settings, self.presets, self.domain, self.settings if intent is None else intent, changes)
         return new
 

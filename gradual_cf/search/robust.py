@@ -44,7 +44,7 @@ def _parted(q:BoxQuestion, b:Boxes, column:np.ndarray) -> np.ndarray: # `(b,)`
 # %% ../../nbs/search/11_robust.ipynb #73647396
 _WORK = 2e6 # Numbers that bounds may take to find a row that undoes an answer
 
-def _most_within(c, far:float) -> int:
+def _most_units(c, far:float) -> int:
     "How many legal values of a column lie within a distance on one side, at most; a part of a step is a whole one."
     between = np.searchsorted(c.between, c.between + far, side='right') - np.arange(len(c.between))
     steps = np.ceil(far/c.step - ENCODING_ERROR) if c.every else np.floor(far/c.step + ENCODING_ERROR) # nobody's choice
@@ -56,7 +56,7 @@ class _Noise:
     def __init__(self, demands, q:BoxQuestion, label, level:np.ndarray):
         rows,own = q.rows, q.rows.own
         noise = demands.robust['noise']
-        far = [2*_most_within(c, noise[c.name]) if c.name in noise else 0 for c in q.grid.columns]
+        far = [2*_most_units(c, noise[c.name]) if c.name in noise else 0 for c in q.grid.columns]
         reach = self.reach = np.array(far) # positions by which each column may come out otherwise
         silent = own == _POSITION_OF_NONE # what is missing, and what is no number but a code, has no noise
         for g,codes in q.grid.holes.items(): silent[:, g] |= np.isin(own[:, g], codes)
@@ -171,13 +171,13 @@ def _seen_between(q:BoxQuestion, b:Boxes, spare:Any) -> BoxBound: # (boxes, thei
     corner = spare(b._replace(low=levels_as_sets(q, b.corner)), here, here, b.corner != q.rows.own[b.row])
     return BoxBound(most, corner, np.zeros(len(most)), column, _parted(q, b, column))
 
-class _LonelyBound:
-    "How lonely rows are at least, among near rows of their target: a `Constraint`."
+class _KnnBound:
+    "The least knn_distance of rows to near rows of their target: a `Constraint`."
     def __init__(self, q:BoxQuestion, company):
         circles,place = company.company.circles, company.circle.cpu().numpy()
         half = len(circles[place[0]].x)//2 # rows of one target
         near = company.near[:, :, :min(_AROUND, half)].cpu().numpy()
-        self.q,self.bars = q, company.lonely.double().cpu().numpy()
+        self.q,self.bars = q, company.knn_limit.double().cpu().numpy()
         x = circles[place[0]].x
         self.rounding = _ROUNDINGS*torch.finfo(x.dtype).eps*max(1., x.square().sum(1).max().item()) # of a square
         self.width = 2*near.shape[2]*x.shape[1]
@@ -271,13 +271,13 @@ def _forest_read(company, number:int, grid:Grid) -> tuple: # Of a circle -> `Tre
 
 def _company_bounds(company, q:BoxQuestion) -> list: # Of `Constraint`, for rows of one target
     "What the company of real rows demands; nothing of a target with too few."
-    if not company.lonely.isfinite().all(): return []
+    if not company.knn_limit.isfinite().all(): return []
     number = int(company.circle[0])
     forest,(nodes,words) = company.company.circles[number].forest, _forest_read(company.company, number, q.grid)
-    need = -forest.usual*np.log2(company.strange.double().cpu().numpy())
-    strange = TreeBound(q, nodes, words, need, _DEPTH_SLACK)
+    need = -forest.usual*np.log2(company.isolation_limit.double().cpu().numpy())
+    isolation = TreeBound(q, nodes, words, need, _DEPTH_SLACK)
     pairs = [_PairBound(q, company)] if company.common.shape[1] else []
-    return [_LonelyBound(q, company), strange, *pairs]
+    return [_KnnBound(q, company), isolation, *pairs]
 
 # %% ../../nbs/search/11_robust.ipynb #490496cb
 class _Demands(NamedTuple):

@@ -258,7 +258,7 @@ def improve_states(explainer, s:State, moves:Sequence, live:Tensor, measured:Cal
         yield s
 
 # %% ../../nbs/search/01_shorten.ipynb #lits0002
-def _on_again(cf, s, live):
+def _switched_on(cf, s, live):
     "The state with the groups that differ switched on."
     s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
     return s
@@ -266,7 +266,7 @@ def _on_again(cf, s, live):
 def shortened(cf, s, watch=None, *, moves:tuple) -> Iterator[State]:
     "Moves that shorten, until none gains; a row that ran dry may arrive once what it did in vain is put back."
     live = s.on.any(1).nonzero()[:, 0]
-    for s in improve_states(cf, s, moves, live): yield _on_again(cf, s, live)
+    for s in improve_states(cf, s, moves, live): yield _switched_on(cf, s, live)
 
 # %% ../../nbs/search/01_shorten.ipynb #c26
 _NEVER = 2. # A probability that nobody reaches

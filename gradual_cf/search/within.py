@@ -314,8 +314,8 @@ def _one(cf, own:Account, q:Question, effort:Effort) -> tuple: # Answer `(1, *s)
     end = run_until_limit(lambda: found.append(cf.usual(q, effort)))
     return (found[0] if found else _best_seen(cf, own, enc, target)), end
 
-def within(cf, question:Question, own:Account, effort:Effort=Effort()) -> Counterfactuals: # As `ask` returns it
-    "Search within the limits of an account, row by row; what ended the search of a row stands in its proof."
+def search_with_budget(cf, question:Question, own:Account, effort:Effort=Effort()) -> Counterfactuals: # As `ask` returns it
+    "Search search_with_budget the limits of an account, row by row; what ended the search of a row stands in its proof."
     data,enc,z,target = question
     n,extra = len(z), int(may_deny(cf.model))
     extra += 1 if cf.domain.features else 2 # what was found may be asked about again as it is written
@@ -346,7 +346,7 @@ def within(cf, question:Question, own:Account, effort:Effort=Effort()) -> Counte
         parts = [partial(cf.measure, question.take(slice(i, i + 1)), xp[i:i + 1].clone()) for i in range(n)]
         lost = torch.tensor([bool(run_until_limit(part)) for part in parts])
         xp = torch.where(per_row(lost.to(xp.device), xp), enc.x, xp)
-        ends = [told or end*gone for told,gone in zip(ends, lost.tolist())]
+        ends = [words or end*gone for words,gone in zip(ends, lost.tolist())]
         out = [cf.measure(question, xp)]
-    proof = [f'best so far: {end}' if end and not have else told for end,have,told in zip(ends, there.tolist(), out[0].proof)]
+    proof = [f'best so far: {end}' if end and not have else words for end,have,words in zip(ends, there.tolist(), out[0].proof)]
     return replace(out[0], proof=proof)

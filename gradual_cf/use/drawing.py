@@ -15,7 +15,7 @@ from ..answers import aimed_at, CHANGED, Counterfactuals, decided, needed
 from ..core import door
 from ..data.images import border_lines, DIMMED, draw_image, outline, plot_shades
 from ..render import write_file, ENGLISH, Language, N_, plot_text, render, rounded_text, value_text, with_unit
-from ..models.targets import CLASSES, NUMBERS, class_name, in_target, said
+from ..models.targets import CLASSES, NUMBERS, class_name, in_target, output_of
 from ..search.masking import expand_groups
 from ..gradual import CURVE_COLUMNS, Trace
 from .alternatives import _step_marks
@@ -201,7 +201,7 @@ def _state_after(trace:Trace, i:int) -> Counterfactuals: # One row
     xp,on = (trace[i - 1].xp, trace[i - 1].on) if i else (trace.x, torch.zeros(1, int(trace.groups.max()) + 1, dtype=torch.bool))
     mask = expand_groups(on.to(xp.device), trace.groups)
     logits = _logits_at_step(trace, i), trace.before
-    now,before = (said(z, label, trace.cut) for z in logits)
+    now,before = (output_of(z, label, trace.cut) for z in logits)
     decided = torch.stack([in_target(z, label) for z in logits[::-1]], 1)
     return Counterfactuals(trace.x, xp, mask, trace.goal.to_labels(label, trace.classes), now, domain, before, trace.tau,
                            trace.data, domain.decode(xp, trace.data, True), decided, classes=trace.classes, cut=trace.cut)
@@ -213,7 +213,7 @@ def _state_in_words(trace:Trace, i:int) -> str: # Three sentences
     what = f'{len(changed)} changed: {", ".join(changed) or "nothing"}.' if i else 'The input, nothing changed yet.'
     step = f'Step {i} of {len(trace)}. {what}'
     if trace.goal is NUMBERS: return f'{step} The model predicts {z.item():.4g}; the target is {trace.wanted}.'
-    best,prob = class_name(int(z.argmax()), trace.classes), said(z, trace.target.label, trace.cut).item()
+    best,prob = class_name(int(z.argmax()), trace.classes), output_of(z, trace.target.label, trace.cut).item()
     gap = (z - trace.target.mu).abs().mean().item()
     return f'{step} The network predicts {best}; probability of {trace.wanted} {prob:.2f}, logit gap {gap:.2f}.'
 
@@ -271,7 +271,7 @@ def _probability_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Call
     ax.set_title('probabilities', fontsize=9)
     def move(i):
         z = _logits_at_step(trace, i).expand(len(names), -1)
-        for bar,p in zip(bars, said(z, torch.arange(len(names), device=z.device), trace.cut).tolist()): bar.set_height(p)
+        for bar,p in zip(bars, output_of(z, torch.arange(len(names), device=z.device), trace.cut).tolist()): bar.set_height(p)
     return [*bars], move
 
 # %% ../../nbs/use/04_drawing.ipynb #6d81ae9c

@@ -24,7 +24,7 @@ from ..search.answer import Explainer
 from ..search.proven import NONE_EXISTS, NONE_FOUND, is_nearest_search, ways
 from ..search.readings import has_bounds
 from .drawing import _answer_sentence, _margin_text, _PLAIN, _ColumnNames, _unit_text
-from .enough import certified, enough_of, least_of, least_words, _lowerable, _told_text
+from .enough import certified, enough_of, least_of, least_words, _lowerable, _value_text
 from .letter import _WHY
 
 # %% auto #0
@@ -165,13 +165,13 @@ def _row_by_hand(desk:_Desk, q:_RowQuestion) -> Any: # Raw, one row
 def _score(cf:Explainer, raw, z:torch.Tensor, target) -> tuple[float, bool]: # One row, raw, and its logits `(1, k)`
     "Probability of the target, or the number, and whether it is enough."
     label = cf.aimed(target, z)
-    return cf.says(z, label).double().item(), bool(cf.reaches(raw, z, label))
+    return cf.output(z, label).double().item(), bool(cf.reaches(raw, z, label))
 
 def _with_limits(desk:_Desk, raw, g:int) -> str: # One row; position of a column
     "A column, and from where to where its numbers may go."
     c,enc,at = desk.domain.features[g], desk.cf.encode(raw), entry_slices(desk.domain.features)[g].start
     if not _lowerable(c) or enc.low is None or enc.frozen[0, g]: return str(c.name)
-    low,high = (_told_text(c, float(c.decoded(v[:1, at].double().cpu().numpy())[0])) for v in (enc.low, enc.high))
+    low,high = (_value_text(c, float(c.decoded(v[:1, at].double().cpu().numpy())[0])) for v in (enc.low, enc.high))
     limits = desk.lang.say(N_('{low} to {high}'), low=low, high=high)
     return f'{c.name} ({limits})'
 
@@ -362,7 +362,7 @@ def _lines(desk:_Desk, q:_RowQuestion, grids:list) -> list: # Places of each col
     "What the model says of the row, as it was moved by hand, along each column alone: one call of the model."
     cf,raw = desk.cf, _rows_along(desk, _row_by_hand(desk, q), grids)
     z = cf.logits(raw, cf.encode(raw).x)
-    outputs = cf.says(z, cf.aimed(q.target, z)).double().tolist()
+    outputs = cf.output(z, cf.aimed(q.target, z)).double().tolist()
     outputs = iter([round(v, 5) if np.isfinite(v) else None for v in outputs])
     return [[(v, next(outputs)) for v in grid] for grid in grids]
 
@@ -418,7 +418,7 @@ def _real_case(desk:_Desk, q:_RowQuestion) -> tuple|None: # A raw row, and what 
         given = cf.decides(raw, cf.z_train[at], label.expand(len(at), *label.shape[1:])).nonzero()[:, 0]
         if not len(given): continue
         i = int(given[0])
-        return take_rows(raw, slice(i, i + 1)), cf.says(cf.z_train[at[i:i + 1]], label).item()
+        return take_rows(raw, slice(i, i + 1)), cf.output(cf.z_train[at[i:i + 1]], label).item()
     return None
 
 # %% ../../nbs/use/05_editors.ipynb #mineco

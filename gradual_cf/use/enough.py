@@ -25,7 +25,7 @@ from ..data.found import coarse_steps
 from ..answers import display_name, display_settings, aimed_at, CHANGED, decided, needed
 from ..render import ENGLISH, exact_text, Language, N_, plot_text, subplots, value_text, with_unit
 from ..models.asking import predict
-from ..models.targets import arrived, said
+from ..models.targets import arrived, output_of
 from ..search.readings import has_bounds
 from .alternatives import _Between, each_put_back
 
@@ -134,7 +134,7 @@ class _Enough(NamedTuple):
     kind:str    # 'value', 'least', 'most', 'levels', or 'above' and 'below', beyond which the model may decide otherwise
     texts:tuple # As the column writes them, in English; of two numbers the nearer first
     ends:tuple=() # The same as raw numbers; () where they are cells of the answer
-class _Told(NamedTuple):
+class _EnoughTexts(NamedTuple):
     "What would have been enough in some answers."
     lines:list      # Of each row: position of a column -> `_Enough`, what is needed most first; without changes that nobody needs
     chosen:list     # Of each row: whether the change of a column does not only follow from others
@@ -152,7 +152,7 @@ def with_usual_steps(explainer) -> Any: # A copy
 def _counted_in(explainer, c:Column) -> float: # Raw distance between numbers that people use
     return max(c.usual or c.step, explainer.coarse.get(c.name, 0.))
 
-def _told_text(c:Column, v:float) -> str: # A raw number
+def _value_text(c:Column, v:float) -> str: # A raw number
     "A number as its column writes it."
     return c.text(v) if c.measure or c.levels else exact_text(round(v) if c.unit else v, max(c.digits, 0))
 
@@ -218,10 +218,10 @@ _EPS = 1e-6 # Of a step: a number as near is on it
 def _corner(answer, search:_Approach, lines:pd.DataFrame, before:list) -> tuple: # Row -> column -> `_Enough`; loose rows
     "What regions certify, on the steps of the columns; and rows in which less than that is enough, too."
     place,way = {c.name: g for g,c in enumerate(answer.domain.features)}, _directions_taken(answer)
-    told,asked,beyond = {}, [], []
+    corner,asked,beyond = {}, [], []
     for line in lines.itertuples():
         i,g = line.row, place[line.feature]
-        c,row = answer.domain.features[g], told.setdefault(line.row, {})
+        c,row = answer.domain.features[g], corner.setdefault(line.row, {})
         if line.levels:
             texts = tuple(_level_texts(c)[v] for v in line.levels)
             stays = before[g][i] in texts
@@ -241,20 +241,20 @@ def _corner(answer, search:_Approach, lines:pd.DataFrame, before:list) -> tuple:
         step = _counted_in(search.explainer, c)
         even = np.round(sign*np.ceil(sign*near/step - _EPS)*step, max(c.digits, 0)) if _lowerable(c) else near
         near = float(even) if low <= even <= high else near
-        if line.open in ('both', 'high' if up else 'low'): row[g] = _Enough('least' if up else 'most', (_told_text(c, near),), (near,))
+        if line.open in ('both', 'high' if up else 'low'): row[g] = _Enough('least' if up else 'most', (_value_text(c, near),), (near,))
         else:
             last = np.round(sign*np.floor(sign*far/step + _EPS)*step, max(c.digits, 0)) if _lowerable(c) else far
             far = float(last) if sign*last >= sign*near else far
             end = c.high if up else c.low
             beyond += [(i, g, v) for v in np.linspace(far + sign*c.step, end, _TRIED) if sign*v <= sign*end]
-            row[g] = _Enough('above' if up else 'below', (_told_text(c, near), _told_text(c, far)), (near, far))
+            row[g] = _Enough('above' if up else 'below', (_value_text(c, near), _value_text(c, far)), (near, far))
     tight = _fails(search, asked)
     closed = {(i, g) for (i, g, _),no in zip(beyond, _fails(search, beyond)) if no}
     loose = {i for (i, *_),no in zip(asked, tight) if not no}
-    for i,row in told.items():
-        for g,said in row.items():
-            if said.kind in ('above', 'below') and (i, g) not in closed: row[g] = _Enough('value', said.texts[:1], said.ends[:1])
-    return told, loose
+    for i,row in corner.items():
+        for g,entry in row.items():
+            if entry.kind in ('above', 'below') and (i, g) not in closed: row[g] = _Enough('value', entry.texts[:1], entry.ends[:1])
+    return corner, loose
 
 def _fails(search:_Approach, tried:list) -> list: # (row, column, raw number) -> a bool each
     "Where a number leads to the same decision as before."
@@ -271,43 +271,43 @@ def certified(explainer, answer) -> pd.DataFrame|None:
     tied = explainer.ties['relations'] is not None or answer.domain.relations is not None
     return explainer.region(answer) if not tied and answer.valid.any() and has_bounds(explainer) else None
 
-def enough_of(explainer, answer, lines:pd.DataFrame|None) -> _Told: # What `certified` says
+def enough_of(explainer, answer, lines:pd.DataFrame|None) -> _EnoughTexts: # What `certified` says
     "What would have been enough in each change, one number where that is true; changes that nobody needs are left out."
     columns,changed = answer.domain.features, answer.changed
     chosen,needed,left = _put_back(explainer, answer)
     on,need,rest = (v.tolist() for v in (chosen, needed, left))
     prob,xp = np.array(answer.prob, float), answer.xp.clone()
-    def told_of(found):
+    def as_texts(found):
         first = lambda i: lambda g: (not on[i][g], not need[i][g], rest[i][g])
-        return _Told([{g: row[g] for g in sorted(row, key=first(i))} for i,row in enumerate(found)], on, prob, xp)
+        return _EnoughTexts([{g: row[g] for g in sorted(row, key=first(i))} for i,row in enumerate(found)], on, prob, xp)
     frames = answer.domain.rows(answer.data), answer.domain.rows(answer.raw)
     before,after = ([_column_texts(c, f) for c in columns] for f in frames)
     own = [{g: _Enough('value', (after[g][i],)) for g in np.flatnonzero(on)} for i,on in enumerate(changed)]
     open_ = answer.valid & ~answer.unread & ~answer.already
     if answer.confirmed is not None: open_ &= np.isnan(answer.confirmed)
-    if explainer.ties['relations'] is not None or answer.domain.relations is not None or not open_.any(): return told_of(own)
-    search,told,loose = _Approach(explainer, answer), {}, set()
-    if lines is not None: told,loose = _corner(answer, search, lines, before)
-    some = np.array([i for i in np.flatnonzero(open_) if i not in told or i in loose], int)
+    if explainer.ties['relations'] is not None or answer.domain.relations is not None or not open_.any(): return as_texts(own)
+    search,parts,loose = _Approach(explainer, answer), {}, set()
+    if lines is not None: parts,loose = _corner(answer, search, lines, before)
+    some = np.array([i for i in np.flatnonzero(open_) if i not in parts or i in loose], int)
     search.x[some] = answer.xp[some]
     for g in range(len(columns)):
         if len(idle := some[changed[some, g] & ~needed[some, g].cpu().numpy()]): search.put_back(idle, g)
     for g,c in enumerate(columns):
         if _lowerable(c) and len(at := some[changed[some, g]]): search.nearer(at, g)
-    found = [own[i] | ({} if i in loose else told.get(i, {})) for i in range(len(own))]
+    found = [own[i] | ({} if i in loose else parts.get(i, {})) for i in range(len(own))]
     still = (search.x == answer.x).cpu().numpy()
     for i in some:
         for g in [*found[i]]:
             if still[i, search.places[g]].all(): found[i][g] = _Enough('own', ())
             elif _lowerable(columns[g]):
                 v = float(np.round(search.numbers(search.x[[i]], g)[0], max(columns[g].digits, 0)))
-                if np.isfinite(v): found[i][g] = _Enough('value', (_told_text(columns[g], v),), (v,))
+                if np.isfinite(v): found[i][g] = _Enough('value', (_value_text(columns[g], v),), (v,))
     found = [{g: e for g,e in row.items() if e.kind != 'own'} for row in found]
     rows = np.flatnonzero(open_)
     def cells(g, last): # Raw column -> its cells in the rows that are tried: what is told, or what was there
-        c,told = columns[g], [found[i].get(g) for i in rows]
-        out = {name: np.where([e is None for e in told], *(f[name].to_numpy(object)[rows] for f in frames)) for name in c.sources}
-        ends = {k: e.ends[-1 if last else 0] for k,e in enumerate(told) if e is not None and e.ends}
+        c,parts = columns[g], [found[i].get(g) for i in rows]
+        out = {name: np.where([e is None for e in parts], *(f[name].to_numpy(object)[rows] for f in frames)) for name in c.sources}
+        ends = {k: e.ends[-1 if last else 0] for k,e in enumerate(parts) if e is not None and e.ends}
         v = np.array([*ends.values()], float)[:, None] + 0. # zero has no sign
         if c.unit and not c.measure: v = np.rint(v)
         if ends: out[c.name][[*ends]] = np.asarray(c.write(v, dtypes)[c.name], object)
@@ -321,22 +321,22 @@ def enough_of(explainer, answer, lines:pd.DataFrame|None) -> _Told: # What `cert
         z = explainer.logits(made, explainer.encode(made).x)
         good &= (explainer.decides(made, z, target) & arrived(z, target, explainer.level(answer.tau))).cpu().numpy()
         good &= cast(Any, answer.domain).legal(frames[0].iloc[rows], made).all(1)
-        if not last: first,x = said(z, target, explainer.cut).cpu().numpy(), explainer.encode(made).x
+        if not last: first,x = output_of(z, target, explainer.cut).cpu().numpy(), explainer.encode(made).x
     for i in rows[~good]: found[i] = own[i]
     prob[rows[good]],xp[torch.as_tensor(rows[good])] = first[good], x[torch.as_tensor(good)]
-    return told_of(found)
+    return as_texts(found)
 
 # %% ../../nbs/use/10_enough.ipynb #3cf3d151
 def _in_language(c:Column, lang:Language, words:dict|None=None) -> Callable: # Level -> words; text -> text
     "How texts of a column are written in a language."
     if c.levels:
-        told = [(words or {}).get(level, (words or {}).get(str(level), t)) for level,t in _level_texts(c, lang).items()]
-        return lambda text, known=dict(zip(_level_texts(c).values(), told)): known.get(text, text)
+        local = [(words or {}).get(level, (words or {}).get(str(level), t)) for level,t in _level_texts(c, lang).items()]
+        return lambda text, known=dict(zip(_level_texts(c).values(), local)): known.get(text, text)
     write = str if c.form == 'numeral' or '%' in c.form else lang.day if c.measure else lang.number
     return lambda text: lang.say('missing') if text == 'missing' else write(text)
 
 # %% ../../nbs/use/10_enough.ipynb #en000021
-def _line_said(c:Column, e:_Enough, local:Callable, amount:Callable, lang:Language=ENGLISH) -> str:
+def _enough_text(c:Column, e:_Enough, local:Callable, amount:Callable, lang:Language=ENGLISH) -> str:
     "A line in words; `local` writes a cell in the language, `amount` gives it its unit."
     if e.kind == 'levels': return lang.listed(map(local, e.texts), 'or')
     near,far = (amount(local(e.texts[at])) for at in (0, -1))
@@ -347,29 +347,29 @@ def _line_said(c:Column, e:_Enough, local:Callable, amount:Callable, lang:Langua
     if e.kind == 'below': return lang.say(N_('{low} to {high}; below that, the model may decide otherwise'), low=low, high=high)
     return low
 
-def least_words(told:_Told, answer, lang:Language=ENGLISH) -> list: # Of each row: column -> words, has the answer more?
+def least_words(texts:_EnoughTexts, answer, lang:Language=ENGLISH) -> list: # Of each row: column -> words, has the answer more?
     "What would have been enough, '' where a change was not needed, None where it is what the answer has."
     columns = answer.domain.features
     after,out = [_column_texts(c, answer.domain.rows(answer.raw)) for c in columns], []
-    for i,(row,on) in enumerate(zip(told.lines, answer.changed)):
+    for i,(row,on) in enumerate(zip(texts.lines, answer.changed)):
         words = {}
         for g in [*row, *(g for g in np.flatnonzero(on & answer.valid[i]) if g not in row)]:
             c,e = columns[g], row.get(g)
             amount = partial(with_unit, unit=display_settings(answer, 'units').get(c.name, ''), lang=lang)
             more = e is None or e.kind not in ('above', 'below', 'levels') and e.texts[0] != after[g][i]
             own = e is not None and not more and e.kind == 'value'
-            words[c.name] = '' if e is None else None if own else _line_said(c, e, _in_language(c, lang), amount, lang), more
+            words[c.name] = '' if e is None else None if own else _enough_text(c, e, _in_language(c, lang), amount, lang), more
         out.append(words)
     return out
 
 def enough_words(explainer, answer) -> tuple: # As `least_words` tells it; what the model says there, `(n,)`
     "What would have been enough, as text and pages tell it."
-    told = enough_of(explainer, answer, certified(explainer, answer))
-    return least_words(told, answer), told.prob
+    texts = enough_of(explainer, answer, certified(explainer, answer))
+    return least_words(texts, answer), texts.prob
 
-def least_of(explainer, answer, told:_Told): # `Counterfactuals`
+def least_of(explainer, answer, texts:_EnoughTexts): # `Counterfactuals`
     "Answers that have just what would have been enough."
-    return replace(explainer.measure(_Between(explainer, answer).question, told.xp, standing=False), tau=answer.tau)
+    return replace(explainer.measure(_Between(explainer, answer).question, texts.xp, standing=False), tau=answer.tau)
 
 # %% ../../nbs/use/10_enough.ipynb #en0000c2
 _MOST_LINES = 14      # Columns of a card without an answer; others show what changes
@@ -380,15 +380,15 @@ _CARD_LETTERS,_PALE = 10.5, .65 # Points; on a phone the card is as wide as the 
 
 def _card_lines(explainer, answer) -> tuple: # (name, now, enough or '') each, a probability
     "All columns of a row as texts, with what would have been enough, and how far that leads."
-    told,out = enough_of(explainer, answer, certified(explainer, answer)), []
-    found:dict = told.lines[0] if answer.valid[0] else {}
+    texts,out = enough_of(explainer, answer, certified(explainer, answer)), []
+    found:dict = texts.lines[0] if answer.valid[0] else {}
     for g,c in enumerate(answer.domain.features):
         local,amount = _in_language(c, ENGLISH), partial(with_unit, unit=display_settings(answer, 'units').get(c.name, ''))
         now = _column_texts(c, answer.data)[0]
         now = local(now) if c.levels or c.measure or now == value_text(None) else amount(local(now))
         name = display_name(answer, c.name) if c.name in display_settings(answer, 'names') else str(c.name).replace('_', ' ')
-        out.append((name, now, _line_said(c, found[g], local, amount) if g in found else ''))
-    return out, told.prob[0]
+        out.append((name, now, _enough_text(c, found[g], local, amount) if g in found else ''))
+    return out, texts.prob[0]
 
 def _draw_needle(ax, answer, after:float, top:float) -> None: # What is reached; where it lies
     "From 0 to 100%: what the model says before and after, and what is needed."

@@ -92,7 +92,7 @@ def _output_page(desk:_Desk, q:_RowQuestion) -> dict:
     bars,scale = cf.goal.bars(label[0], needed(asked, 0)), [0., 1.]
     good = [max([0., *bars]), 1.]
     if cf.numbers:
-        ends = cf.says(cf.z_train, label.expand(len(cf.z_train), 2)).tolist() + bars + [outputs['before'], outputs['now']]
+        ends = cf.output(cf.z_train, label.expand(len(cf.z_train), 2)).tolist() + bars + [outputs['before'], outputs['now']]
         scale = [min(ends), max(ends)]
         good = [max(scale[0], label[0, 0].item()), min(scale[1], label[0, 1].item())]
     write = lambda v: _score_text(asked, v, lang)

@@ -28,7 +28,7 @@ from ..models.fingerprints import fingerprints_of
 from ..search.answer import Explainer
 from ..models.targets import class_words, in_target, NUMBERS
 from ..templates.evidence import check_evidence as checker
-from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, with_usual_steps, _line_said,
+from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, with_usual_steps, _enough_text,
                                    _numeric_columns, _visible)
 from .evidence import answers_of, evidence, own_answers, frame_of_cells
 from .reasons import Reasons, reasons as principal_reasons
@@ -121,7 +121,7 @@ def _lines_of_record(wording:list, answer, found:list) -> list: # Whether each r
 def _change(c:Column, wording:_ColumnWording, line:dict, follows:bool=False, enough:_Enough|None=None) -> dict:
     "A line of the record as a letter shows it: what is there, and what would have been enough."
     before,after = (wording.amount(line[side]) for side in ('before', 'after'))
-    text = after if enough is None else _line_said(c, enough, wording.local, wording.amount, wording.lang)
+    text = after if enough is None else _enough_text(c, enough, wording.local, wording.amount, wording.lang)
     return dict(name=wording.name, before=before, enough=text, follows=follows, certified=enough is not None and enough.kind != 'value')
 
 # %% ../../nbs/use/03_letter.ipynb #c50
