@@ -59,7 +59,7 @@ def __getattr__(name):
     if name.startswith('_'): raise AttributeError(name)
     if name in _HOME: value = getattr(import_module(f'{__name__}.{_HOME[name]}'), name)
     elif name in (more := import_module(f'{__name__}.all')).__all__: value = getattr(more, name)
-    else: return import_module(f'{__name__}.core').absent(sys.modules[__name__], name)
+    else: return import_module(f'{__name__}.core').missing_attribute(sys.modules[__name__], name)
     globals()[name] = value
     return value
 

@@ -82,7 +82,7 @@ def test_examples_run_as_they_stand(name, first, tmp_path, monkeypatch):
     assert lines and set(gradual_cf.__all__) & set(' '.join(lines).replace('(', ' ').replace('.', ' ').split()) or 'cf' in lines[-1]
 
 
-LINES = sorted({line for _, line in core._words()[1].items()})
+LINES = sorted({line for _, line in core._foreign_names()[1].items()})
 GUESSES = [line.strip() for line in """
     gc.explain(model, rows, X) | GradualCF(model).fit(X) | cf(rows) | GradualCF(model, X.to_numpy()) | GradualCF(X, model) | GradualCF(model, X, method='sparse') | GradualCF(model, X, positive='granted')
     GradualCF(model, X, sparsity=2) | cf.explain(rows, total_CFs=4) | cf.explain(rows, num_cfs=2) | cf.explain(rows, features_to_vary=['income']) | cf.explain(rows, desired_class='opposite') | cf.explain(rows, cost={})

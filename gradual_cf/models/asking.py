@@ -124,7 +124,7 @@ def known_rows(own:Account|None, ask:Callable, keys:list, rows:Any, take:Callabl
 # %% ../../nbs/models/00_asking.ipynb #c9
 _ASKED:dict = {}    # Address of a module that is being asked -> [the module, how many ask it, the mode it was found in]
 _MODES = Lock()     # One thread counts at a time
-_MOMENTARY = '_GONE', '_ASKED', '_MODES', '_ACCOUNTS', '_SAID' # What is no part of the program, for a fingerprint
+_MOMENTARY = '_GONE', '_ASKED', '_MODES', '_ACCOUNTS', '_RECENT' # What is no part of the program, for a fingerprint
 
 def _enter_eval(modules:list):
     "Switch modules to eval mode; the first caller records each module's mode."
