@@ -331,7 +331,7 @@ class _Judge:
         at = torch.from_numpy(row)
         if self.company is not None: out &= (self.company.take(at).lacks(self.tensor(x)) <= _ROUNDING).cpu().numpy()
         if self.relations is not None: out &= self.relations.holds(self.enc.take(at), self.tensor(x)).cpu().numpy()
-        if self.jury is not None and self._jury_is_asked():
+        if self.agreement is not None and self._ensemble_is_asked():
             i = np.flatnonzero(out)
             if len(i): out[i] = self.agreement.take(torch.from_numpy(row[i])).missing(self.state(x[i], row[i])).cpu().numpy() <= _ROUNDING
         if self.more and out.any():

@@ -474,8 +474,8 @@ class Plausible(NamedTuple):
         return dict(zip(('knn_distance', 'isolation_score', 'pairs'), (v[:, 0] for v in self.company.beyond(self, s.xp[:, None]))))
 
     def take(self, i) -> Plausible: return Plausible._make([*(v[i] for v in self[:-1]), self.company]) # Rows `i`
-    def missing(self, s:State) -> Tensor: return self.lacks(s.xp)
-    def lacks(self, x:Tensor) -> Tensor: return self.company.lacks(self, x[:, None])[:, 0] # Rows `(n, d)` -> `(n,)`
+    def missing(self, s:State) -> Tensor: return self.violation(s.xp)
+    def violation(self, x:Tensor) -> Tensor: return self.company.violation(self, x[:, None])[:, 0] # Rows `(n, d)` -> `(n,)`
     def without_margin(self, asked:bool) -> Plausible: return self
     def kept(self, s:State) -> Plausible: # Bars that rows are within as they stand: what a refinement must keep
         knn,isolation,rare = (v[:, 0] for v in self.company.of(self, s.xp[:, None]))
