@@ -329,7 +329,7 @@ class _Judge:
         out = np.ones(len(x), bool)
         if not len(x): return out
         at = torch.from_numpy(row)
-        if self.company is not None: out &= (self.company.take(at).lacks(self.tensor(x)) <= _ROUNDING).cpu().numpy()
+        if self.company is not None: out &= (self.company.take(at).violation(self.tensor(x)) <= _ROUNDING).cpu().numpy()
         if self.relations is not None: out &= self.relations.holds(self.enc.take(at), self.tensor(x)).cpu().numpy()
         if self.agreement is not None and self._ensemble_is_asked():
             i = np.flatnonzero(out)
