@@ -109,15 +109,6 @@ def test_letters_of_any_table_prove_themselves(df, form, language):
     assert check.legal.all()
 
 
-@pytest.mark.night
-@pytest.mark.parametrize('form', FORMATS)
-def test_values_read_from_the_text_flip_the_decision(evil, form):
-    cf, df, answer = evil
-    check = check_evidence(letter(answer, format=form, date=DAY), cf, refused(cf, df))
-    assert len(check) == len(answer) and check[['flips', 'legal', 'row', 'model', 'data', 'settings']].to_numpy().all()
-    assert np.allclose(check.after, answer.prob) and np.allclose(check.before, answer.before)
-
-
 def resealed(text, **told):
     "A letter whose record says something else."
     sealed = carried(text)[1]
@@ -277,26 +268,6 @@ def test_nothing_gets_out_of_its_cell():
 
 
 @pytest.mark.night
-def test_what_is_told_is_enough_on_its_steps_and_no_more_than_needed(evil):
-    "Of rows whose answer is a number: what the letter says leads there, and one step less does not."
-    cf, df, answer = evil
-    seen = 0
-    for text, (_, row) in zip(letter(answer, format='json', date=DAY), df.loc[answer.data.index].iterrows()):
-        changes = {c['name']: c for c in json.loads(text)['changes']}
-        there = pd.DataFrame([row]).astype(df.dtypes)
-        for name, c in changes.items():
-            if name == 'home': there[name] = there[name].where(False, c['enough'].replace('\\n', '\n').split(' or ')[0])
-            else: there[name] = pd.Series([float(re.search(r'-?[\d,.]*\d', c['enough'])[0].replace(',', ''))], there.index).astype(df[name].dtype)
-        decided = lambda rows: (cf.logits(rows, cf.encode(rows).x).argmax(1) == 1).item()
-        assert decided(there)
-        if len(changes) == 1 and (name := next(iter(changes))) != 'home':
-            less = there.assign(**{name: there[name] + (-1 if 'late' in name else -.02)*np.sign(there[name] - row[name])*(1 if 'late' not in name else 1)})
-            seen += 1
-            assert not decided(less if 'late' not in name else there.assign(**{name: there[name] + 1}))
-    assert seen > 5
-
-
-@pytest.mark.night
 def test_templates_of_the_bank(evil):
     cf, _, answer = evil
     own = "{% extends 'letter' %}{% block title %}Hello {{ row }}{% endblock %}{% block closing %}Call us.{% endblock %}"
@@ -383,20 +354,6 @@ def test_digests_follow_what_they_name(evil):
     assert fingerprints_of(GradualCF(cf.model, cf.domain, 'sparse', tau=.7).fit(df))['settings'] != own['settings']
     less = GradualCF(cf.model, cf.domain, 'sparse').fit(df.iloc[1:])
     assert fingerprints_of(less)['data'] != own['data']
-
-
-@pytest.mark.night
-def test_fitted_models_of_libraries():
-    rng = np.random.default_rng(0)
-    df = pd.DataFrame({'a': rng.normal(size=120).round(2), 'b': rng.integers(0, 9, 120)})
-    y, domain, named = (df.a + df.b/4 > 1).astype(int), tabular(df), []
-    for seed, make in ((0, RandomForestClassifier), (0, RandomForestClassifier), (1, RandomForestClassifier), (0, LogisticRegression)):
-        model = make(random_state=seed, **(dict(n_estimators=5) if make is RandomForestClassifier else {})).fit(df, y)
-        cf = GradualCF(model, domain, 'sparse').fit(df)
-        answer = cf.explain(refused(cf, df).iloc[:5], 1)
-        assert (check_evidence(letter(answer, date=DAY), cf).flips == answer.valid).all()
-        named.append(fingerprints_of(cf)['model'])
-    assert named[0] == named[1] and len(set(named)) == 3
 
 
 def test_answers_from_a_file(evil, tmp_path):

@@ -23,7 +23,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from gradual_cf.all import (PAPER, Counterfactuals, GradualCF, explain_dataset, improve, measures, predictor, prove, summary, tabular, tabular_mlp)
+from gradual_cf.all import PAPER, Counterfactuals, GradualCF, explain_dataset, improve, measures, predictor, summary, tabular, tabular_mlp
 from gradual_cf.data import tables
 from gradual_cf.data.columns import MISSING
 from gradual_cf.data.tables import _model_frame
@@ -443,9 +443,6 @@ def test_many_levels_that_come_again_and_again_are_a_category(levels, rows):
     with pytest.raises(ValueError, match='must not have an identifier'): tabular(df.head(9*levels))
 
 
-# Labels
-
-
 # Constraints that come with a question
 @pytest.fixture(scope='module')
 def ruled():
@@ -534,9 +531,6 @@ def test_huge_numbers_have_the_digits_that_32_bits_know():
     for i in (3, 17, 40): pd.testing.assert_frame_equal(cf.explain(df.iloc[[i]], 1).raw, cfs.raw.iloc[[i]], check_exact=True)
     new = cfs.raw.gain[cfs.raw.gain != df.gain]
     assert len(new) and (new % 1e6 == 0).all() # digits of a usual number
-
-
-# Files of answers
 
 
 # 0/1 columns that nobody named
@@ -720,57 +714,6 @@ def test_levels_in_several_columns_are_legal_row_by_row():
     new = hot.assign(a=[0, 1, 1, 0], b=[1, 1, 0, 0], c=[0, 0, 0, 1])
     assert domain.legal(hot, new)[:, 0].tolist() == [True, False, True, True]      # the second has two, the last did not move
     assert domain.legal(hot, hot.assign(a=0, b=0, c=1))[:, 0].tolist() == [False, False, True, True]
-
-
-@pytest.mark.parametrize('scale', ['quantile', 'range', 'standard'])
-def test_values_that_are_tried_lie_between_the_ends(scale):
-    r = np.random.default_rng(0)
-    wide = pd.DataFrame({f'c{i}': r.gamma(2, 10.**i, 60) for i in range(-4, 5)})
-    domain = tabular(wide, read=dict(scale=scale, grid=7))
-    for g,c in enumerate(domain.features):
-        raw = c.decoded(domain.propose(domain.encode(wide).x, g)[0, :, 0].numpy())
-        assert len(raw) == 7 and raw.min() >= c.low*(1 - 1e-12) and raw.max() <= c.high*(1 + 1e-12)
-        np.testing.assert_allclose([raw.min(), raw.max()], [c.low, c.high])
-
-
-def test_near_a_relation_more_values_are_tried():
-    domain,_ = debts(relations=['card + loan <= 13'])
-    x = domain.encode(DEBTS).x
-    values,own = domain.propose(x, 0), domain.propose(x, 0)[:, -11:, 0]*9
-    assert values.shape[:2] == (len(x), tabular(DEBTS).propose(x, 0).shape[1] + 11)
-    torch.testing.assert_close(own, torch.tensor([9., 9, 5, 9, 9, 7], dtype=torch.float64)[:, None]*torch.linspace(0, 1, 11, dtype=torch.float64))
-
-
-@pytest.mark.parametrize('make', ['forest', 'layers', 'boosted'])
-def test_what_is_opened_says_what_rows_say_that_are_written_down(make):
-    "Of every single change, with levels, missing numbers and whole ones, to the last digits; and what the model itself decides."
-    from sklearn.compose import make_column_transformer
-    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-    from sklearn.neural_network import MLPClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
-    from gradual_cf.search.boxes import grid_of
-    from gradual_cf.search.opened import _lead_in, _opened, _places_of
-    r = np.random.default_rng(0)
-    df = pd.DataFrame(dict(a=r.normal(0, 9, 200).round(1), b=r.integers(0, 6, 200), c=pd.Categorical(r.choice(list('xyz'), 200))))
-    if make == 'boosted': df.loc[r.random(200) < .2, 'a'] = np.nan
-    steps = make_column_transformer((StandardScaler(), ['a', 'b']), (OneHotEncoder(), ['c']))
-    last = dict(forest=lambda: RandomForestClassifier(6, max_depth=5, random_state=0), layers=lambda: MLPClassifier((5,), max_iter=3000, random_state=0),
-                boosted=lambda: HistGradientBoostingClassifier(max_iter=8, categorical_features='from_dtype'))[make]()
-    model = (last if make == 'boosted' else make_pipeline(steps, last)).fit(df, (df.a.fillna(0) + 3*df.b + 5*(df.c == 'y') > 8).astype(int))
-    cf = GradualCF(model, tabular(df), 'sparse').fit(df)
-    x = cf.x_train.double().numpy()
-    places = _places_of(grid_of(cf.domain.features), x)
-    inside = _opened(cf, places, None)
-    if inside is None and make != 'layers': pytest.skip('needs a C compiler at installation')
-    engine, every = inside.make(places, [inside.own]), np.arange(len(places.owner))
-    for i in range(0, 40, 8):
-        rows = places.put(np.repeat(x[i:i + 1], len(every), 0), every)
-        change, written = engine.sums(x[i:i + 1], True)[1][0].T, engine.sums(rows, False)[0]
-        np.testing.assert_allclose(change, written, atol=1e-9)
-        z = cf.model(torch.from_numpy(rows)).double().numpy()
-        np.testing.assert_allclose(_lead_in(inside.own.link, engine.k[0], change, 1, True), z[:, 1] - z[:, 0], rtol=1e-5, atol=1e-5)
 
 
 def test_changes_of_a_row_come_in_the_order_of_the_columns():
