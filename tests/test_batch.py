@@ -1,6 +1,6 @@
 """Data sets of any size: equality with `explain`, kill −9 and resume, refused resumes, bad shards, a full disk, the command.
 
-GRADUAL_CF_SLOW=1 also kills a run of 200,000 rows three times; `benchmarks/batch.py` measures it.
+`benchmarks/batch.py` kills a run of 200,000 rows three times.
 """
 import copy
 import dataclasses
@@ -9,8 +9,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -29,8 +27,6 @@ from gradual_cf.scale.batch import _MANIFEST, _parts_in, check_folder
 from gradual_cf.models.fingerprints import fingerprints_of, fingerprint
 from gradual_cf.scale.workers import cut, open_source
 from shell import forked, shell
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def loans(n=300, seed=0):
@@ -359,12 +355,6 @@ def test_the_summary_counts_by_hand():
     assert one.loc['home', 'changed'] == 1/3 and one.loc['home', 'most'] == 'b' and one.loc['home', 'up'] == 0
     fig = plot_summary(t)
     assert [a.get_title() for a in fig.axes] == ['to be good (3 rows)']
-
-
-@pytest.mark.skipif(not os.environ.get('GRADUAL_CF_SLOW'), reason='need GRADUAL_CF_SLOW=1, for minutes')
-@pytest.mark.parametrize('workers', [0, 2])
-def test_200_000_rows_killed_three_times(tmp_path, workers):
-    subprocess.run([sys.executable, str(ROOT/'benchmarks/batch.py'), '--only', 'kill', '--rows', '200000', '--workers', str(workers), '--folder', str(tmp_path), '--out', str(tmp_path/'batch.csv')], check=True, env=os.environ | dict(PYTHONPATH=str(ROOT)))
 
 
 # ---- the command

@@ -325,21 +325,6 @@ def test_changes_that_nobody_needs_are_not_told():
 
 
 @pytest.mark.night
-def test_letter_frame_plot_and_text_print_the_same_number():
-    r = np.random.default_rng(0)
-    df = pd.DataFrame({'children': r.poisson(1, 80).astype(float), 'share': r.random(80).round(2), 'income': r.lognormal(8, 1, 80).round(2)})
-    domain = tabular(df)
-    cf = linear(domain, df, [1, 1, 1])
-    answer = cf.explain(refused(cf, df), 1)
-    texts, pages = letter(answer, format='json', date=DAY), [carried(t)[1] for t in letter(answer, date=DAY)]
-    for k, line in answer.changes().iterrows():
-        record = json.loads(texts[line.row])['record'][list(df).index(line.feature)]
-        told = float(record['after'].replace(',', ''))
-        assert told == line.after == answer.raw[line.feature].iloc[line.row]
-        assert line.after in json.loads(pages[line.row])['answer']['answer'] and value_text(line.after) in answer[line.row].text() and float(value_text(line.after).replace(',', '')) == told
-
-
-@pytest.mark.night
 def test_two_columns_with_the_same_words(evil):
     cf, _, answer = evil
     names = {c: 'the same' for c in ('<b>income</b>', 'late | payments', 'home', 'age')}
@@ -414,22 +399,6 @@ def test_values_of_other_ways_lead_there(shop):
         text = letter(cf.explain(rows[:1], 1, k=4), format=form, date=DAY)
         assert check_evidence(text, cf, rows[:1])[['flips', 'legal', 'row']].to_numpy().all()
         assert form == 'json' or '<b>late' not in text[0] and '<i>rent' not in text[0]
-
-
-@pytest.mark.night
-def test_siblings_and_what_follows():
-    rng = np.random.default_rng(0)
-    df = pd.DataFrame({'red': rng.integers(0, 2, 60), 'a': rng.integers(0, 50, 60), 'b': rng.integers(0, 50, 60)})
-    df.insert(1, 'blue', 1 - df.red)
-    df['sum'] = df.a + df.b
-    domain = tabular(df, categorical={'colour': ['red', 'blue']}, derive={'sum': lambda f: f.a + f.b})
-    cf = linear(domain, df, [0, 2, 0, 0, 3])
-    answer = cf.explain(refused(cf, df), 1)
-    texts = letter(answer, date=DAY)
-    assert check_evidence(texts, cf, answer.data)[['flips', 'row', 'legal']].to_numpy().all()
-    one = [json.loads(t) for t in letter(answer, format='json', date=DAY)]
-    followed = [c for t in one for c in t['changes'] if c['follows']]
-    assert followed and {c['name'] for c in followed} == {'sum'}
 
 
 @pytest.mark.night
