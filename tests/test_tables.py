@@ -406,7 +406,8 @@ def test_names_of_columns_survive_a_file_or_are_refused(tmp_path):
 def test_a_batch_keeps_what_is_missing(tmp_path):
     df = some_rows().drop(columns=['int64[pyarrow]', 'double[pyarrow]', 'bool[pyarrow]', 'string[pyarrow]', 'huge'])
     cf = explainer(df)
-    out = pd.concat([pd.read_parquet(f) for f in sorted(explain_dataset(cf, df, tmp_path/'out', batch_size=25).glob('part-*'))])
+    df = df[:24]
+    out = pd.concat([pd.read_parquet(f) for f in sorted(explain_dataset(cf, df, tmp_path/'out', batch_size=10).glob('part-*'))])
     want = cf.explain(df)
     for c in df: assert (out[f'cf:{c}'].isna().to_numpy() == want.raw[c].isna().to_numpy()).all(), c
     told = summary(tmp_path/'out')
