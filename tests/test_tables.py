@@ -717,6 +717,38 @@ def test_levels_in_several_columns_are_legal_row_by_row():
     assert domain.legal(hot, hot.assign(a=0, b=0, c=1))[:, 0].tolist() == [False, False, True, True]
 
 
+@pytest.mark.parametrize('make', ['forest', 'layers', 'boosted'])
+def test_what_is_opened_says_what_rows_say_that_are_written_down(make):
+    "Of every single change, with levels, missing numbers and whole ones, to the last digits; and what the model itself decides."
+    from sklearn.compose import make_column_transformer
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    from gradual_cf.search.boxes import grid_of
+    from gradual_cf.search.opened import _lead_in, _opened, _places_of
+    r = np.random.default_rng(0)
+    df = pd.DataFrame(dict(a=r.normal(0, 9, 200).round(1), b=r.integers(0, 6, 200), c=pd.Categorical(r.choice(list('xyz'), 200))))
+    if make == 'boosted': df.loc[r.random(200) < .2, 'a'] = np.nan
+    steps = make_column_transformer((StandardScaler(), ['a', 'b']), (OneHotEncoder(), ['c']))
+    last = dict(forest=lambda: RandomForestClassifier(6, max_depth=5, random_state=0), layers=lambda: MLPClassifier((5,), max_iter=3000, random_state=0),
+                boosted=lambda: HistGradientBoostingClassifier(max_iter=8, categorical_features='from_dtype'))[make]()
+    model = (last if make == 'boosted' else make_pipeline(steps, last)).fit(df, (df.a.fillna(0) + 3*df.b + 5*(df.c == 'y') > 8).astype(int))
+    cf = GradualCF(model, tabular(df), 'sparse').fit(df)
+    x = cf.x_train.double().numpy()
+    places = _places_of(grid_of(cf.domain.features), x)
+    inside = _opened(cf, places, None)
+    if inside is None and make != 'layers': pytest.skip('needs a C compiler at installation')
+    engine, every = inside.make(places, [inside.own]), np.arange(len(places.owner))
+    for i in range(0, 40, 8):
+        rows = places.put(np.repeat(x[i:i + 1], len(every), 0), every)
+        change, written = engine.changes(x[i:i + 1], np.ones((1, len(every)), bool))[0].T, engine.sums(rows)
+        np.testing.assert_allclose(change, written, atol=1e-9)
+        z = cf.model(torch.from_numpy(rows)).double().numpy()
+        np.testing.assert_allclose(_lead_in(inside.own.link, engine.k[0], change, 1, True), z[:, 1] - z[:, 0], rtol=1e-5, atol=1e-5)
+
+
 def test_changes_of_a_row_come_in_the_order_of_the_columns():
     df = pd.DataFrame(np.random.default_rng(0).random((200, 6)).round(2), columns=list('fedcba'))
     cfs = GradualCF(lambda v: (v.sum(1, keepdim=True) - 3)*torch.tensor([-1., 1.]).to(v), tabular(df), 'sparse', sigma=0).fit(df).explain(df)

@@ -167,7 +167,7 @@ class _Panel:
     def leads(self, xp:Tensor, label:int) -> np.ndarray: # Encoded rows `(n, d)`, a class -> `(k, n)`
         "By how much each juror decides for a class."
         if self.engine is None: return _juror_leads(self.asked, xp, torch.full((len(xp),), label, device=xp.device))
-        e,sums = self.engine, self.engine.sums(xp.detach().cpu().double().numpy(), False)[0]
+        e,sums = self.engine, self.engine.sums(xp.detach().cpu().double().numpy())
         return np.stack([_lead_in(p.link, e.k[i], sums[:, e.first[i]:e.first[i + 1]], label, False) for i,p in enumerate(e.parts) if i])
 
     def expected(self, xp:Tensor, label:int) -> np.ndarray: # Encoded rows `(n, d)`, a class -> in [0, 1], `(n,)`

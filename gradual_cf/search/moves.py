@@ -35,11 +35,9 @@ def _groups(row:np.ndarray) -> Iterator[tuple]: # Rows of states -> (row, its st
     for part in np.split(order, np.flatnonzero(np.diff(row[order])) + 1) if len(row) else ():
         yield int(row[part[0]]), part
 
-def _one_change(j:_Judge, x:np.ndarray, row:np.ndarray) -> tuple: # States -> {row: answer}, sureness and cost `(s, q)`
+def _one_change(j:_Judge, x:np.ndarray, row:np.ndarray, lean:bool=True) -> tuple: # States -> {row: answer}, what their changes would do
     "Of each row the nearest single change of its states that passes."
-    ok,sure,cost,near = j.changes(x, row)
-    used = j.chosen(x, row)[:, j.columns]
-    ok,sure = ok & ~used, np.where(used, -np.inf, sure)
+    ok,cost,near,_ = seen = j.changes(x, row, ~j.chosen(x, row), lean)
     rows,of,what = [], [], []
     for r,s in _groups(row):
         c = np.where(ok[s], cost[s] + _LONELY*(near[s] > 0), np.inf).ravel()
@@ -56,7 +54,7 @@ def _one_change(j:_Judge, x:np.ndarray, row:np.ndarray) -> tuple: # States -> {r
     for r,i in _groups(rows):
         i = i[passes[i]]
         if len(i): out[r] = t[i[cost[of[i], what[i]].argmin()]]
-    return out, sure, cost
+    return out, seen
 
 def _wider(j:_Judge, x:np.ndarray, row:np.ndarray, sure:np.ndarray, cost:np.ndarray) -> tuple: # The same -> states and rows
     "Of each row the sets of columns, one more than before, that are surest at the best of their values."
@@ -87,14 +85,14 @@ def _by_levels(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]
         some = j.most[row] >= level
         x,row = x[some], row[some]
         if not len(x): return
-        found,sure,cost = _one_change(j, x, row)
+        found,seen = _one_change(j, x, row, lean=False)
         for r,t in found.items():
             at = np.array([r])
             if j.price is None or (xp[r] == j.x[r]).all() or j.far(t[None], at)[0] < j.far(xp[at], at)[0]: xp[r] = t
         if found: yield np.array([*found])
         left = ~np.isin(row, [*found]) | (j.price is not None and level < _PRICED) # more columns may cost less
         if not left.any() or level == _DEPTH: return
-        x,row = _wider(j, x[left], row[left], sure[left], cost[left])
+        x,row = _wider(j, x[left], row[left], seen.sure(left)[left], seen.cost[left])
 
 # %% ../../nbs/search/22_moves.ipynb #mv0007
 _REAL = 256 # Real rows that are weighed, the nearest ones
@@ -104,12 +102,12 @@ def _any_two(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> np.ndarray: # Writes t
     "The nearest two changes that pass, of rows that may change two columns: a second change beside each first one, the surest first."
     won = []
     for r in rows[j.most[rows] == 2]:
-        _,sure,_,_ = j.changes(j.x[[r]], np.array([r]))
+        sure = j.changes(j.x[[r]], np.array([r])).sure(np.ones(1, bool))
         slot = np.argsort(-sure[0], kind='stable')[:(_ASKED if j.engine is None else _TRIED)//len(j.columns)]
         slot = slot[np.isfinite(sure[0, slot])]
         row = np.full(len(slot), r)
         if not len(row): continue
-        found,_,_ = _one_change(j, j.made(j.x[row], row, slot), row)
+        found,_ = _one_change(j, j.made(j.x[row], row, slot), row)
         if r in found: xp[r] = found[r]; won.append(r)
     return np.array(won, int)
 
@@ -184,7 +182,7 @@ def _one_for_two(j:_Judge, xp:np.ndarray, rows):
     "One change in place of two."
     live = [r for r in rows if j.chosen(xp[[r]], np.array([r])).sum() > 2]
     while live:
-        found,_,_ = _one_change(j, *_put_back(j, xp, live, 2))
+        found,_ = _one_change(j, *_put_back(j, xp, live, 2))
         for r,t in found.items(): xp[r] = t
         live = [r for r in found if j.chosen(xp[[r]], np.array([r])).sum() > 2]
 
@@ -192,7 +190,7 @@ def _swapped(j:_Judge, xp:np.ndarray, rows):
     "Another change in place of one, where that is nearer."
     t,who = _put_back(j, xp, rows)
     if not len(t): return
-    found,_,_ = _one_change(j, t, who)
+    found,_ = _one_change(j, t, who)
     for r,v in found.items():
         if j.far(v[None], np.array([r]))[0] < j.far(xp[[r]], np.array([r]))[0] - 1e-9: xp[r] = v
 
@@ -202,11 +200,8 @@ def _nearer(j:_Judge, xp:np.ndarray, rows, rounds:int=_ROUNDS) -> np.ndarray: # 
     for _ in range(rounds):
         if not len(live): break
         x,row = xp[live], live
-        ok,_,_,near = j.changes(x, row)
-        on = j.chosen(x, row)
-        own = j.far(x, row)
-        gain = np.where(ok & on[:, j.columns], 0., -1.)
-        at,slot = np.nonzero(gain == 0.)
+        ok,own = j.changes(x, row, j.chosen(x, row)).ok, j.far(x, row)
+        at,slot = np.nonzero(ok)
         t = j.made(x[at], row[at], slot)
         saved = own[at] - j.far(t, row[at])
         keep = saved > 1e-9
@@ -275,7 +270,7 @@ def _without_crumbs(j:_Judge, xp:np.ndarray, rows):
         for t in _put_back(j, xp, row)[0]:
             gone = j.chosen(xp[row], row)[0] & ~j.chosen(t[None], row)[0]
             if not (tiny(xp[row], row)[0] & gone).any() or not j.chosen(t[None], row).any(): continue
-            ok,_,cost,_ = j.changes(t[None], row)
+            ok,cost,_,_ = j.changes(t[None], row)
             slot = np.flatnonzero(ok[0] & ~gone[j.columns])
             slot = slot[np.argsort(cost[0, slot], kind='stable')]
             made,of = j.made(np.repeat(t[None], len(slot), 0), np.full(len(slot), r), slot), np.full(len(slot), r)
@@ -404,7 +399,7 @@ def _one_changed(j:_Judge, xp:np.ndarray, most:int) -> tuple: # The same
     rows,out = [row[:0]], [x[:0]]
     few = np.concatenate([row[:0], *(i[:_STATES] for _,i in _groups(row))])
     x,row = x[few], row[few]
-    if len(x): ok,_,cost,_ = j.changes(x, row)
+    if len(x): ok,cost,_,_ = j.changes(x, row)
     for r,s in _groups(row):
         of,slot = np.nonzero(ok[s] & ~j.chosen(x[s], row[s])[:, j.columns])
         near = np.argsort(cost[s][of, slot], kind='stable')[:_REAL]
