@@ -17,6 +17,7 @@ import written
 from written import load_task
 from gradual_cf.all import PAPER, PLAUSIBLE, SPARSE, GradualCF, check_evidence, explorer, predict, tabular
 from gradual_cf.models.asking import Cancelled, cancelled_when
+from gradual_cf.models.networks import seeded
 from gradual_cf.render import sided_percent
 from gradual_cf.search.proven import ways
 from gradual_cf.use.drawing import _ColumnNames, _unit_text
@@ -320,7 +321,8 @@ def test_columns_and_codes_are_called_as_people_call_them(fitted):
     people, granted, _ = fitted
     late = people.late.fillna(-7).astype(int)
     coded = people[['income']].assign(late=late)
-    told, net = dict(names=dict(late='payments <late>'), codes={-7: 'never <late>'}), nn.Linear(2, 2)
+    told = dict(names=dict(late='payments <late>'), codes={-7: 'never <late>'})
+    with seeded(0): net = nn.Linear(2, 2)
     box, plain = (explorer(GradualCF(net, tabular(coded, **more), 'sparse'), coded.iloc[:1]) for more in (told, {}))
     for one in (box, plain): assert one.wait()
     assert box.fixed['columns'][1]['title'] == 'payments <late>' and column(box, 'late')['text'] == 'never <late>'
