@@ -141,6 +141,7 @@ _SLACK = .1     # How much more than the goal jurors must say of what was chosen
 _BELOW = .05    # How far below what real rows get the goal lies, at most
 _SCARCE = 200   # Training rows of a target, below which jurors say too little of them …
 _FLOOR = .75    # … so that the goal is at least this
+_USUAL = 2048   # Training rows that tell what real rows get
 
 class _Panel:
     "Models of the kind of an explainer's own, each trained again on a third of the rows; or other ones."
@@ -178,9 +179,10 @@ class _Panel:
         "How many jurors answers need: as many as asked for, or a little fewer than decide for real rows of the target."
         if self.want is not None: return dict(agreed=self.want, usual=None)
         if label not in self.goals:
-            lead = self.leads(cf.x_train, label)
-            unseen = np.ones(lead.shape, bool)
-            for mine,rows in zip(unseen, self.learnt): mine[rows] = False
+            n = len(cf.x_train)
+            at = np.linspace(0, n - 1, min(n, _USUAL)).astype(int)
+            lead = self.leads(cf.x_train[torch.from_numpy(at).to(cf.x_train.device)], label)
+            unseen = np.stack([~np.isin(at, rows) for rows in self.learnt])
             pairs = [(lead[j, some] > 0).mean() for i in range(len(lead)) for j in range(len(lead)) if i != j
                      and (some := unseen[i] & unseen[j] & (lead[i] > 0)).any()] # of rows that neither learnt from
             usual,many = float(np.mean(pairs)) if pairs else None, int((cf.z_train.argmax(1) == label).sum())
