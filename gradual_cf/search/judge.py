@@ -328,9 +328,9 @@ class _Judge:
         "Whether rows have all that is not seen from changes: company, jurors that are asked, relations, other demands."
         out = np.ones(len(x), bool)
         if not len(x): return out
-        s = self.state(x, row)
-        if self.company is not None: out &= (self.company.take(torch.from_numpy(row)).missing(s) <= _ROUNDING).cpu().numpy()
-        if self.relations is not None: out &= self.relations.holds(s.enc, s.xp).cpu().numpy()
+        at = torch.from_numpy(row)
+        if self.company is not None: out &= (self.company.take(at).lacks(self.tensor(x)) <= _ROUNDING).cpu().numpy()
+        if self.relations is not None: out &= self.relations.holds(self.enc.take(at), self.tensor(x)).cpu().numpy()
         if self.jury is not None and self._jury_is_asked():
             i = np.flatnonzero(out)
             if len(i): out[i] = self.jury.take(torch.from_numpy(row[i])).missing(self.state(x[i], row[i])).cpu().numpy() <= _ROUNDING

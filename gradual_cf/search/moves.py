@@ -136,7 +136,7 @@ def _from_real(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> np.ndarray: # Writes
 # %% ../../nbs/search/22_moves.ipynb #mv0009
 _PAIRS = 15        # Pairs of changes that are put back
 _MANY = 16         # Changes that one could do without, from which on several are put back together
-_ROUNDS,_LOOKS = 3, 12 # Rounds of nearer values, and numbers that are looked at on a way
+_SWAPS,_LOOKS = 2, 12 # Rounds of swaps, and numbers that are looked at on a way
 
 def _put_back(j:_Judge, xp:np.ndarray, rows, many:int=1) -> tuple: # States, their rows
     "Rows with any so many of their changes put back."
@@ -187,37 +187,13 @@ def _one_for_two(j:_Judge, xp:np.ndarray, rows):
         live = [r for r in found if j.chosen(xp[[r]], np.array([r])).sum() > 2]
 
 def _swapped(j:_Judge, xp:np.ndarray, rows):
-    "Another change in place of one, where that is nearer."
-    t,who = _put_back(j, xp, rows)
-    if not len(t): return
-    found,_ = _one_change(j, t, who)
-    for r,v in found.items():
-        if j.far(v[None], np.array([r]))[0] < j.far(xp[[r]], np.array([r]))[0] - 1e-9: xp[r] = v
-
-def _nearer(j:_Judge, xp:np.ndarray, rows, rounds:int=_ROUNDS) -> np.ndarray: # Rows that may come nearer still
-    "One changed column after the other to its nearest place that passes."
-    live = np.asarray(rows, int)
-    for _ in range(rounds):
-        if not len(live): break
-        x,row = xp[live], live
-        ok,own = j.changes(x, row, j.chosen(x, row)).ok, j.far(x, row)
-        at,slot = np.nonzero(ok)
-        t = j.made(x[at], row[at], slot)
-        saved = own[at] - j.far(t, row[at])
-        keep = saved > 1e-9
-        at,t,saved = at[keep], t[keep], saved[keep]
-        order = np.lexsort((-saved, at))
-        at,t = at[order], t[order]
-        first = np.arange(len(at)) - np.searchsorted(at, at)
-        few = first < _FINAL//2
-        at,t = at[few], t[few]
-        passes = j.accompanied(t, row[at]) & j.lawful(t, row[at]) if len(at) else np.zeros(0, bool)
-        won = []
-        for i in np.unique(at[passes]):
-            xp[row[i]] = t[np.flatnonzero(passes & (at == i))[0]]
-            won.append(row[i])
-        live = np.array(won, int)
-    return live
+    "Another change in place of one of several, or another value, where that is nearer; and once again where it was."
+    for _ in range(_SWAPS):
+        t,who = _put_back(j, xp, [r for r in rows if j.chosen(xp[[r]], np.array([r])).sum() > 1])
+        if not len(t): return
+        found,_ = _one_change(j, t, who)
+        rows = [r for r,v in found.items() if j.far(v[None], np.array([r]))[0] < j.far(xp[[r]], np.array([r]))[0] - 1e-9]
+        for r in rows: xp[r] = found[r]
 
 def _finer(j:_Judge, xp:np.ndarray, rows):
     "Changed numbers to the nearest legal value that passes, the largest change first."
@@ -294,13 +270,7 @@ def _searched(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]:
     _dropped(j, xp, real)
     done = rows[found[rows]]
     if not len(done): return
-    _one_for_two(j, xp, done)
-    still,before = _nearer(j, xp, done), xp.copy()
-    _dropped(j, xp, done)
-    _swapped(j, xp, done)
-    _nearer(j, xp, np.union1d(still, np.flatnonzero((xp != before).any(1))), 1) # others are as near as they come
-    _finer(j, xp, done)
-    _without_crumbs(j, xp, done)
+    for move in (_one_for_two, _dropped, _swapped, _finer, _without_crumbs): move(j, xp, done)
     yield done
 
 _LESS = .7 # Share of the jurors wanted that is asked for in vain before the decision alone is
@@ -389,7 +359,7 @@ def _other_columns(j:_Judge, xp:np.ndarray, k:int) -> tuple: # An answer of each
     i = j.of(at, frozen=j.enc.frozen[at] | torch.from_numpy(still), most=torch.from_numpy(most[row]))
     out = i.x.copy()
     done = np.sort(np.concatenate([row[:0], *_by_levels(i, out, np.arange(len(row)))]))
-    for move in (_one_for_two, _nearer, _finer, _dropped): move(i, out, done)
+    for move in (_one_for_two, _finer, _dropped): move(i, out, done)
     return row[done], out[done]
 
 def _one_changed(j:_Judge, xp:np.ndarray, most:int) -> tuple: # The same

@@ -474,7 +474,8 @@ class Plausible(NamedTuple):
         return dict(zip(('lonely', 'strange', 'pairs'), (v[:, 0] for v in self.company.beyond(self, s.xp[:, None]))))
 
     def take(self, i) -> Plausible: return Plausible._make([*(v[i] for v in self[:-1]), self.company]) # Rows `i`
-    def missing(self, s:State) -> Tensor: return self.company.lacks(self, s.xp[:, None])[:, 0] # `(n,)`
+    def missing(self, s:State) -> Tensor: return self.lacks(s.xp)
+    def lacks(self, x:Tensor) -> Tensor: return self.company.lacks(self, x[:, None])[:, 0] # Rows `(n, d)` -> `(n,)`
     def without_margin(self, asked:bool) -> Plausible: return self
     def kept(self, s:State) -> Plausible: # Bars that rows are within as they stand: what a refinement must keep
         lonely,strange,rare = (v[:, 0] for v in self.company.of(self, s.xp[:, None]))
@@ -533,7 +534,7 @@ def _pasted_rows(company, c:_ClassReference, near:Tensor, enc:Encoded) -> Tensor
 def _by_circle(number:Tensor, entries:int) -> list: # (number of a circle, positions of its rows); entries of a row
     "Rows of one target at a time, and no more than their near rows leave room for."
     most = max(1, _NUMBERS//(_AROUND*entries))
-    return [(j, i) for j in number.unique().tolist() for i in (number == j).nonzero()[:, 0].split(most)]
+    return [(j, i) for j in sorted(set(number.tolist())) for i in (number == j).nonzero()[:, 0].split(most)]
 
 def _demands_on_rows(company, enc:Encoded, label:Tensor) -> Plausible:
     "What rows must reach on their way to their targets; of a row that is there several times it is found once."
