@@ -23,8 +23,8 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from gradual_cf.all import (PAPER, Counterfactuals, GradualCF, explain_dataset, improve, measures, predictor, prove, summary, tabular, tabular_mlp)
-from gradual_cf.data import rows
+from gradual_cf.all import PAPER, Counterfactuals, GradualCF, explain_dataset, improve, measures, predictor, summary, tabular, tabular_mlp
+from gradual_cf.data import tables
 from gradual_cf.data.columns import MISSING
 from gradual_cf.data.rows import model_frame
 from gradual_cf.models.fingerprints import fingerprint
@@ -406,7 +406,8 @@ def test_names_of_columns_survive_a_file_or_are_refused(tmp_path):
 def test_a_batch_keeps_what_is_missing(tmp_path):
     df = some_rows().drop(columns=['int64[pyarrow]', 'double[pyarrow]', 'bool[pyarrow]', 'string[pyarrow]', 'huge'])
     cf = explainer(df)
-    out = pd.concat([pd.read_parquet(f) for f in sorted(explain_dataset(cf, df, tmp_path/'out', batch_size=25).glob('part-*'))])
+    df = df[:24]
+    out = pd.concat([pd.read_parquet(f) for f in sorted(explain_dataset(cf, df, tmp_path/'out', batch_size=10).glob('part-*'))])
     want = cf.explain(df)
     for c in df: assert (out[f'cf:{c}'].isna().to_numpy() == want.raw[c].isna().to_numpy()).all(), c
     told = summary(tmp_path/'out')
@@ -441,9 +442,6 @@ def test_many_levels_that_come_again_and_again_are_a_category(levels, rows):
     df = pd.DataFrame(dict(city=[f'city {i % levels}' for i in range(rows)], x=filler(rows)))
     assert tabular(df).features[0].kind == 'category' and tabular(df).features[0].width == levels
     with pytest.raises(ValueError, match='must not have an identifier'): tabular(df.head(9*levels))
-
-
-# Labels
 
 
 # Constraints that come with a question
@@ -534,9 +532,6 @@ def test_huge_numbers_have_the_digits_that_32_bits_know():
     for i in (3, 17, 40): pd.testing.assert_frame_equal(cf.explain(df.iloc[[i]], 1).raw, cfs.raw.iloc[[i]], check_exact=True)
     new = cfs.raw.gain[cfs.raw.gain != df.gain]
     assert len(new) and (new % 1e6 == 0).all() # digits of a usual number
-
-
-# Files of answers
 
 
 # 0/1 columns that nobody named
@@ -720,25 +715,6 @@ def test_levels_in_several_columns_are_legal_row_by_row():
     new = hot.assign(a=[0, 1, 1, 0], b=[1, 1, 0, 0], c=[0, 0, 0, 1])
     assert domain.legal(hot, new)[:, 0].tolist() == [True, False, True, True]      # the second has two, the last did not move
     assert domain.legal(hot, hot.assign(a=0, b=0, c=1))[:, 0].tolist() == [False, False, True, True]
-
-
-@pytest.mark.parametrize('scale', ['quantile', 'range', 'standard'])
-def test_values_that_are_tried_lie_between_the_ends(scale):
-    r = np.random.default_rng(0)
-    wide = pd.DataFrame({f'c{i}': r.gamma(2, 10.**i, 60) for i in range(-4, 5)})
-    domain = tabular(wide, read=dict(scale=scale, grid=7))
-    for g,c in enumerate(domain.features):
-        raw = c.decoded(domain.propose(domain.encode(wide).x, g)[0, :, 0].numpy())
-        assert len(raw) == 7 and raw.min() >= c.low*(1 - 1e-12) and raw.max() <= c.high*(1 + 1e-12)
-        np.testing.assert_allclose([raw.min(), raw.max()], [c.low, c.high])
-
-
-def test_near_a_relation_more_values_are_tried():
-    domain,_ = debts(relations=['card + loan <= 13'])
-    x = domain.encode(DEBTS).x
-    values,own = domain.propose(x, 0), domain.propose(x, 0)[:, -11:, 0]*9
-    assert values.shape[:2] == (len(x), tabular(DEBTS).propose(x, 0).shape[1] + 11)
-    torch.testing.assert_close(own, torch.tensor([9., 9, 5, 9, 9, 7], dtype=torch.float64)[:, None]*torch.linspace(0, 1, 11, dtype=torch.float64))
 
 
 @pytest.mark.parametrize('make', ['forest', 'layers', 'boosted'])
