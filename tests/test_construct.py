@@ -9,7 +9,7 @@ from cover import cover
 
 from gradual_cf.all import (Encoded, GradualCF, Settings, State, Target, box, chain, compose, construct, fit_logits, init_composite,
     l2_distance, logit_gap, logit_gap_norm, logit_gap_sum, mix, predict, probe, shortfall, steps)
-from gradual_cf.gradual import _BestSoFar, _loss_of, _reachable
+from gradual_cf.gradual import _BestSoFar, _loss_of, _inside_gap
 from gradual_cf.search.composition import admissible
 from gradual_cf.search.goals import Match, target_score
 from gradual_cf.search.masking import gain_groups
@@ -172,4 +172,4 @@ def test_a_class_of_rows_that_are_all_alike_has_no_quantile():
     stats = fit_logits(torch.tensor([[0., 1], [0, 2], [0, 4], [5, 0]]))
     assert _inside_gap(stats, torch.tensor([1, 1]), .5).shape == (2,)
     told = r'^quantile must be None for a class with one training row, got 0.5 and class \[0\]$'
-    with pytest.raises(ValueError, match=told): _reachable(stats, torch.tensor([1, 0]), .5)
+    with pytest.raises(ValueError, match=told): _inside_gap(stats, torch.tensor([1, 0]), .5)

@@ -21,7 +21,7 @@ from gradual_cf.models.networks import seeded
 from gradual_cf.render import sided_percent
 from gradual_cf.search.proven import ways
 from gradual_cf.use.drawing import _ColumnNames, _unit_text
-from gradual_cf.use.editors import _answer_shown, _checked_target, _Desk, _menu, _nowhere, _several_answers, _presets, _RowQuestion, _Latest
+from gradual_cf.use.editors import _answer_shown, _checked_target, _Desk, _menu, _dead_ends_text, _several_answers, _presets, _RowQuestion, _Latest
 
 EVIL = '<img src=x onerror=alert(1)>'
 

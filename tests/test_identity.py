@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 from gradual_cf.all import GradualCF, box, explain_dataset, tabular, tabular_mlp, train
-from gradual_cf.scale.batch import _known_by
+from gradual_cf.scale.batch import _model_digest
 from gradual_cf.models.fingerprints import fingerprint, kept
 
 

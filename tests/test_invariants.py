@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 
 from gradual_cf.all import Encoded, GradualCF, State, Target, block_groups, fit_logits, logit_gap, predict, predictor, shortfall, tabular
-from gradual_cf.gradual import _aim_inside, _least_lead
+from gradual_cf.gradual import _aim_at_interval, _least_lead
 from gradual_cf.models.asking import _ASKED, with_graph
 from gradual_cf.search.goals import Lead, Match, merit
 from gradual_cf.models.targets import arrived, lead_of

@@ -14,7 +14,7 @@ import written
 
 from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, bootstrap, check_evidence, confirm, violations, letter, plausible as dial, predict, tabular)
 from gradual_cf.search import plausible
-from gradual_cf.search.plausible import _among_their_own, _isolation_of, counted_pairs, crowd, usual_support
+from gradual_cf.search.plausible import _among_their_own, _isolation_of, counted_pairs, held_out_reference, usual_support
 
 
 def people(n=700, seed=0):
