@@ -75,7 +75,7 @@ class _Judge:
     def __init__(self, cf, enc:Encoded, target:Tensor, company:bool=True, share:float=1., asked:bool=False):
         self.cf,self.enc,self.target,self.how = cf, enc, target, (company, share, asked)
         self.known = _known_of(cf)
-        self.engine = None if asked else self.known.engine
+        self.engine:Any = None if asked else self.known.engine
         self.places = self.known.places if self.engine is not None else _thinned(self.known.places)
         self.grid,self.owner = self.places.grid, self.places.owner
         self.x = enc.x.detach().cpu().numpy()
@@ -232,11 +232,13 @@ class _Judge:
         many = len(self.engine.parts) > 1 and self.jury is not None
         return self._spare(self._leads(sums, 0, True), row), self._juror_leads(sums) if many else None
 
-    def changes(self, x:np.ndarray, row:np.ndarray, some:Any=True, lean:bool=True) -> _Changes: # States `(s, d)`, the row of each, bool `(s, g)`
+    def changes(self, x, row:np.ndarray, some:Any=True, lean:bool=True) -> _Changes: # States `(s, d)`, the row of each, bool `(s, g)`
         "What every single change, or those of some columns, would do: the model is asked, then company, then jurors."
         s,P,Q = len(x), len(self.owner), len(self.columns)
         may = self.may[row] if some is True else self.may[row] & some[:, self.columns]
-        spare,slots,sums,leads = np.full((s, Q), -np.inf), np.r_[self.written, np.arange(P, Q)], None, None
+        spare,slots = np.full((s, Q), -np.inf), np.r_[self.written, np.arange(P, Q)]
+        sums:Any = None
+        leads:Any = None
         if self.engine is not None:
             sums = self.engine.changes(x, may[:, :P], _OWN)
             spare[:, :P] = self._spare(self._leads(sums, 0, True), row)
@@ -347,10 +349,11 @@ class _Judge:
     def weigh(self, x:np.ndarray, row:np.ndarray) -> tuple: # bool `(m,)`, `(m,)`
         "Whether rows have everything, and of those whom the model lets pass how sure that is."
         if not len(x): return np.zeros(0, bool), np.zeros(0)
-        sure = self._asked(x, row) if self.engine is None else self._spare(self._leads(self.engine.sums(x, _OWN), 0, True), row)
+        e:Any = self.engine
+        sure = self._asked(x, row) if e is None else self._spare(self._leads(e.sums(x, _OWN), 0, True), row)
         i = np.flatnonzero(ok := sure >= 0)
         if len(i) and self.jury is not None and not self._jury_is_asked():
-            leads = self._juror_leads(self.engine.sums(x[i], _JURORS))
+            leads = self._juror_leads(e.sums(x[i], _JURORS))
             sure[i],ok[i] = _agreement(leads, float(self.jury.want[0]), self.jury.ensemble.slack)
             i = np.flatnonzero(ok)
         ok[i] = self.accompanied(x[i], row[i])
