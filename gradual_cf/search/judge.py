@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Encoded, State, changed_groups
+from ..core import Encoded, State, Target, changed_groups
 from ..data.columns import MISSING, entry_slices
 from ..models.asking import predict
 from .boxes import grid_of, are_lawful, changed_columns, positions_of_answers, box_question
 from .confirmed import _agreement, EnsembleAgreement, _network_learnt, ensemble_of, places_tried
 from .composition import admissible
-from ..models.targets import arrived, at_level, in_target
+from ..models.targets import arrived, in_target
 from .goals import violation, Lead, max_changes_of, without_margin, _undecided
 from .compiled import _address, _library
 from .opened import _Itself, _lead_in, _opened, _OpenLayers, _OpenTrees, _Places, ModelPart
@@ -64,7 +64,7 @@ _ROWS = 2**22    # Numbers of candidates that are written at a time
 
 class _Judge:
     "What rows of one target lack and cost, and what every single change would make of that."
-    def __init__(self, cf, enc:Encoded, target:Tensor, company:bool=True, share:float=1., asked:bool=False):
+    def __init__(self, cf, enc:Encoded, target:Tensor, company:bool=True, share:float=1., asked:bool=False, told:Target|None=None):
         self.cf,self.enc,self.target,self.how = cf, enc, target, (company, share, asked)
         self.known = _known_of(cf)
         self.engine = None if asked else self.known.engine
@@ -72,19 +72,28 @@ class _Judge:
         self.grid,self.owner = self.places.grid, self.places.owner
         self.x = enc.x.detach().cpu().numpy()
         self.label = tuple(target[0].tolist()) if cf.numbers else int(target[0])
-        aim = without_margin(cf, cf.aim(target, enc)).only(lambda d: (company or not d.needs_reference) and (share > 0 or not d.label))
+        aim = without_margin(cf, cf.aim(target, enc)) if told is None else told # what is asked of rows instead
+        aim = aim.only(lambda d: (company or not d.needs_reference) and (share > 0 or not d.label))
         shared = lambda d: d._replace(want=d.want*share) if isinstance(d, EnsembleAgreement) else d
-        self.aim = aim._replace(demands=tuple(map(shared, aim.demands)))
+        self.told,self.aim = told, aim._replace(demands=tuple(map(shared, aim.demands)))
         self.company:Any = next((d for d in self.aim.demands if isinstance(d, Plausible)), None)
         self.jury:Any = next((d for d in self.aim.demands if isinstance(d, EnsembleAgreement)), None)
-        lead = next((d.lead for d in self.aim.demands if isinstance(d, Lead)), None)
-        self.lead = None if lead is None else lead.detach().cpu().double().numpy()
+        if self.jury is not None: self.want,self.bar = self.jury.want.cpu().numpy(), self.jury.bars()
+        self.need = self._needed()
         self.more = [d for d in self.aim.demands if not isinstance(d, (Plausible, EnsembleAgreement, Lead))]
         self.most = max_changes_of(cf, enc).cpu().numpy()
         self.relations,self.price = cf.ties['relations'], cf.ties['price']
         self.lines:Any = None # What the leads of jurors are of their sums
         self._rules()
         if self.company is not None: self._meet()
+
+    def _needed(self) -> np.ndarray: # `(n,)`
+        "The lead that each row must have, in log-odds; of numbers none."
+        level = self.aim.level.detach().cpu().double()
+        need = torch.zeros_like(level) if self.cf.numbers else level.logit().clamp_min(0.)
+        for d in self.aim.demands:
+            if isinstance(d, Lead): need = torch.maximum(need, d.lead.detach().cpu().double())
+        return need.numpy()
 
     def _rules(self):
         "Which places each row may have, what they cost it, and values of its own at its limits."
@@ -159,7 +168,8 @@ class _Judge:
 
     def of(self, rows:Tensor, **limits) -> _Judge: # Positions, which may come several times
         "The same of some rows, under other limits of their own."
-        return _Judge(self.cf, self.enc.take(rows)._replace(**limits), self.target[rows], *self.how)
+        told = None if self.told is None else self.told.take(rows)
+        return _Judge(self.cf, self.enc.take(rows)._replace(**limits), self.target[rows], *self.how, told)
 
     def tensor(self, x:np.ndarray) -> Tensor: return torch.from_numpy(np.ascontiguousarray(x)).to(self.enc.x)
     def state(self, x:np.ndarray, row:np.ndarray) -> State: # Rows `(m, d)` of rows `(m,)`
@@ -203,10 +213,7 @@ class _Judge:
 
     def _spare(self, lead:np.ndarray, row:np.ndarray) -> np.ndarray: # `(m,)` or `(m, Q)`
         "What is left of a lead beyond what is asked."
-        level = np.asarray(at_level(self.cf.tau, self.target), float)
-        need = np.zeros(len(self.x)) if self.cf.numbers else np.broadcast_to(np.maximum(np.log(level/(1 - level)), 0.), (len(self.x),))
-        if self.lead is not None: need = np.maximum(need, self.lead)
-        return lead - need[row].reshape(-1, *[1]*(lead.ndim - 1)) - (0. if self.cf.numbers else _HAIR.get(self.enc.x.dtype, 1e-3))
+        return lead - self.need[row].reshape(-1, *[1]*(lead.ndim - 1)) - (0. if self.cf.numbers else _HAIR.get(self.enc.x.dtype, 1e-3))
 
     def _asked(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # `(m,)`
         "The same by the model itself."
@@ -241,9 +248,9 @@ class _Judge:
         if len(slots): self._write(x, row, slots, may, spare, leads)
         ok = may & (spare >= 0)
         if leads is not None:
-            sure,enough = _agreement(leads, float(self.jury.want[0]), self.jury.ensemble.slack)
+            sure,enough = _agreement(leads, self.want[row], self.bar[row])
             ok &= enough
-            sure = np.minimum(sure, self.jury.bar + _CLIP)
+            sure = np.minimum(sure, self.bar[row, None] + _CLIP)
         else: sure = np.minimum(spare/(self.cf.spread if self.cf.numbers else 1.), _CLIP)
         near = np.zeros((s, Q))
         if self.company is not None:
@@ -342,7 +349,7 @@ class _Judge:
         else: spare,leads = self._told(x, row, False)
         ok,sure = spare >= 0, spare
         if leads is not None:
-            sure,enough = _agreement(leads, float(self.jury.want[0]), self.jury.ensemble.slack)
+            sure,enough = _agreement(leads, self.want[row], self.bar[row])
             ok &= enough
         i = np.flatnonzero(ok)
         ok[i] = self.accompanied(x[i], row[i])

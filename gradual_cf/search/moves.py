@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Encoded, State
+from ..core import Encoded, State, Target, changed_groups
 from ..data.columns import MISSING
 from ..models.asking import predict
 from .boxes import split_by_target, positions_of_answers
@@ -21,7 +21,7 @@ from .judge import _has_rows, _Judge, _put_over, _rows_of_target
 from .plausible import moved
 
 # %% auto #0
-__all__ = ['others_of']
+__all__ = ['others_of', 'lessened']
 
 # %% ../../nbs/search/22_moves.ipynb #mv0005
 _SETS,_DEPTH = 4, 8 # Sets of columns that go on, and levels
@@ -461,6 +461,40 @@ def others_of(
                 out.append(mine.tensor(found))
     return np.concatenate([np.zeros(0, int), *rows]), torch.cat(out)
 
+
+# %% ../../nbs/search/22_moves.ipynb #mvle0002
+def lessened(cf, enc:Encoded, target:Tensor, aim:Target, xp:Tensor, asked:bool=False) -> Tensor: # What rows must keep -> `(n, d)`
+    """Answers with fewer and smaller ones of their own changes, until nothing is gained; `asked`: by the model itself.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+    enc : Encoded
+        Encoded rows, as `encode` returns them
+    target : Tensor
+        Target of each row, as `aimed` returns it
+    aim : Target
+    xp : Tensor
+        Encoded answers, `(n, *s)`
+    asked : bool, default False
+
+    Returns
+    -------
+    Tensor
+        What rows must keep -> `(n, d)`
+    """
+    out,still = xp.clone(), enc.frozen | ~changed_groups(enc.x, xp, cf.groups(xp))
+    for _,i in split_by_target(target, _TOGETHER):
+        at = torch.from_numpy(i).to(xp.device)
+        j = _Judge(cf, enc.take(at)._replace(frozen=still[at]), target[at], asked=asked, told=aim.take(at))
+        new,live = out[at].detach().cpu().numpy(), np.arange(len(i))
+        while len(live):
+            before = new.copy()
+            for move in (_dropped, _nearer, _swapped, _finer): move(j, new, live)
+            live = np.flatnonzero((new != before).any(1))
+        out[at] = j.tensor(new)
+    return out
 
 # %% ../../nbs/search/22_moves.ipynb #mv0015
 def _nearest_real(cf, enc:Encoded, target:Tensor) -> np.ndarray: # `(n,)`; NaN where there is none, or no training rows

@@ -22,6 +22,7 @@ from ..data.columns import entry_slices, STEP_TOLERANCE
 from ..core import Question, State, changed_groups, group_sums, per_row
 from ..models.asking import predict
 from .masking import _NUMBERS, every_value, expand_groups, in_group, probe
+from .moves import lessened
 
 # %% auto #0
 __all__ = ['put_back', 'put_back_smallest', 'line_search', 'share', 'improve']
@@ -282,10 +283,29 @@ def _must_keep(explainer, cfs, z):
     return aim._replace(level=torch.where(cfs.tensors.valid, level, _NEVER), demands=kept)
 
 # %% ../../nbs/search/01_shorten.ipynb #c28
+def _less_of_table(cf, cfs:Counterfactuals, q:Question, aim, live:Tensor) -> Tensor: # Rows that may have less -> answers `(n, d)`
+    "Answers to rows of a table by the moves of the search; the model itself has the last word."
+    price,xp = cf.ties['price'], cfs.xp.clone()
+    legal = cf.measure(q, xp, standing=False)
+    start = torch.where(legal.tensors.valid[:, None], legal.xp, xp)
+    def size(x, xp):
+        if price is not None: return torch.zeros(len(x)).to(x), price(x, xp)
+        return changed_groups(x, xp, cf.groups(x)).sum(1), (xp - x).abs().sum(1)
+    for asked in (False, True):
+        some = q.take(live)
+        got = cf.measure(some, lessened(cf, some.enc, some.target, aim.take(live), start[live], asked), standing=False)
+        there = replace(got, tau=cfs.tau).tensors.valid
+        (many,far),(most,before) = (size(some.enc.x, v) for v in (got.xp, xp[live]))
+        won = there & ((many < most) | (many == most) & (far < before - 1e-9))
+        xp[live[won]] = got.xp[won]
+        live = live[~there]
+        if not len(live): break
+    return xp
+
 def improve(
     explainer:Any,        # Fitted; its model, domain and stopping rule are used
     cfs:Counterfactuals,  # What it, or another method, found
-    moves:Sequence=(put_back, line_search), # What to try, in this order
+    moves:Sequence|None=None, # What to try, in this order; None for the moves of a table, of all else `put_back` and `line_search`
 ) -> Counterfactuals:     # The same rows; none costs more than before, none loses the target
     """Undo changes that are not needed, and shrink the others, until nothing more can be gained.
 
@@ -295,8 +315,8 @@ def improve(
         Fitted; its model, domain and stopping rule are used
     cfs : Counterfactuals
         What it, or another method, found
-    moves : Sequence, default (put_back, line_search)
-        What to try, in this order
+    moves : Sequence | None, default None
+        What to try, in this order; None for the moves of a table, of all else `put_back` and `line_search`
 
     Returns
     -------
@@ -317,8 +337,11 @@ def improve(
         got = explainer.measure(question.take(rows), new.xp)
         return new._replace(xp=got.xp), replace(got, tau=cfs.tau).tensors.valid
     live = (cfs.tensors.valid & (cfs.xp != cfs.x).flatten(1).any(1)).nonzero()[:, 0]
+    if moves is None and explainer.domain.features:
+        xp = _less_of_table(explainer, cfs, question, s.target, live) if len(live) else cfs.xp
+        return cfs if xp.equal(cfs.xp) else replace(explainer.measure(question, xp), tau=cfs.tau)
     done = None
-    for done in improve_states(explainer, s, moves, live, measured): pass
+    for done in improve_states(explainer, s, moves or (put_back, line_search), live, measured): pass
     if done is None: return cfs
     return replace(explainer.measure(question, done.xp), tau=cfs.tau)
 
