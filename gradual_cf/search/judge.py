@@ -187,6 +187,12 @@ class _Judge:
             out = self.relations.follow(self.tensor(out), self.enc.x[torch.from_numpy(row)]).cpu().numpy()
         return out
 
+    def legal(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # Any rows `(m, d)` of rows `(m,)`
+        "The nearest rows that may be, and all that follows."
+        enc = self.enc.take(torch.from_numpy(row))
+        out = admissible(enc, self.tensor(x), self.cf.project)
+        return (out if self.relations is None else self.relations.follow(out, enc.x)).cpu().numpy()
+
     def chosen(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # bool `(m, g)`
         "Columns that changed and are somebody's choice."
         on = changed_columns(self.grid, self.x[row], x)

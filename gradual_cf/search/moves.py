@@ -316,6 +316,44 @@ def _ladder(cf) -> list: # Of each turn: whether company is asked for, and which
     if not (compared or agree or cf.settings.logit_margin is not None): return [(True, 1.)]
     return [(True, 1.), *[(False, 1.)]*compared, *[(False, _LESS)]*agree, (False, 0.)]
 
+def _with_margin(j:_Judge, xp:np.ndarray, rows:np.ndarray): # Writes to `xp`
+    "Answers that have what the judge asks in place of others, in no more columns, or those that may share a change."
+    rows = rows[~j.weigh(xp[rows], rows)[0]]
+    if not len(rows): return
+    most = np.minimum(j.most[rows], np.maximum(j.chosen(xp[rows], rows).sum(1), j.cf.settings.max_shared))
+    i = j.of(torch.from_numpy(rows), most=torch.from_numpy(most))
+    new = i.x.copy()
+    for _ in _searched(i, new, np.arange(len(rows))): pass
+    there = (new != i.x).any(1)
+    there[there] = i.confirmed(new[there], np.flatnonzero(there))
+    xp[rows[there]] = new[there]
+
+_TENTHS,_WORTH = 10, .9 # One more change is worth it where it leaves at most this share of the distance
+
+def _shared(j:_Judge, xp:np.ndarray, rows:np.ndarray): # Writes to `xp`
+    "Answers with one more column that makes room for a part of the others alone, where that is nearer in a straight line."
+    far = lambda x, row: np.linalg.norm(x - j.x[row], axis=1) if j.price is None else j.far(x, row)
+    step = np.where(j.grid.named[j.columns], np.sqrt(2), j.step)
+    while len(rows := rows[j.chosen(xp[rows], rows).sum(1) < np.minimum(j.most[rows], j.cf.settings.max_shared)]):
+        row = np.repeat(rows, _TENTHS - 1)
+        part = j.x[row] + np.tile(np.arange(1, _TENTHS)/_TENTHS, len(rows))[:, None]*(xp[row] - j.x[row])
+        part = j.legal(part, row)
+        ok,_,cost,_ = j.changes(part, row)
+        if j.price is None: cost = np.hypot(far(part, row)[:, None], step[row])
+        ok &= ~j.chosen(part, row)[:, j.columns] & (cost < _WORTH*far(xp[row], row)[:, None])
+        won = []
+        for r,s in _groups(row):
+            at,slot = np.nonzero(ok[s])
+            near = np.argsort(cost[s][at, slot], kind='stable')[:_REAL]
+            t,same = j.made(part[s[at[near]]], row[s[at[near]]], slot[near]), np.full(len(near), r)
+            t = t[j.accompanied(t, same) & j.lawful(t, same) & (far(t, same) < _WORTH*far(xp[[r]], same[:1]))] if len(t) else t
+            if len(t) and j.confirmed(t[:1], same[:1])[0]: xp[r] = t[0]; won.append(r)
+        rows = np.array(won, int)
+        before = xp.copy()
+        _finer(j, xp, rows)
+        back = rows[~j.confirmed(xp[rows], rows)]
+        xp[back] = before[back]
+
 _TOGETHER = 64 # Rows
 
 def moves_of_rows(cf, enc:Encoded, target:Tensor) -> Iterator[Tensor]: # Rows that the model refuses; yields `(n, d)`
@@ -343,6 +381,17 @@ def moves_of_rows(cf, enc:Encoded, target:Tensor) -> Iterator[Tensor]: # Rows th
                 if not len(left): break
             left = np.flatnonzero(~there & (out[at] != some.x).any(1).cpu().numpy()) # what was found, and is denied
             if not len(left): break
+        done = np.flatnonzero(there)
+        if len(done) and (cf.settings.tau_slack or cf.settings.max_shared > 1):
+            xp = out[at].cpu().numpy()
+            for told in [cf.aim(label, some)]*bool(cf.settings.tau_slack) + [None]: # with the margin, and without
+                j = _Judge(cf, some, label, told=told)
+                if told is not None: _with_margin(j, xp, done)
+                full = j.weigh(xp[done], done)[0]
+                _shared(j, xp, done[full])
+                done = done[~full]
+            out[at] = j.tensor(xp)
+            yield out
         if len(left):
             still = at[torch.from_numpy(left)]
             z = predict(cf.model, out[still])

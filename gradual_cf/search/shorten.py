@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .goals import _EXACT, cost, violation, max_changes_of, distance_or_cost
+from .goals import _EXACT, cost, violation
 from ..models.targets import arrived, levels, target_prob
 from .composition import admissible
 from ..answers import explainer_of, check_answers, Counterfactuals
@@ -25,7 +25,7 @@ from .masking import _NUMBERS, every_value, expand_groups, in_group, probe
 from .moves import lessened
 
 # %% auto #0
-__all__ = ['put_back', 'put_back_smallest', 'line_search', 'share', 'improve']
+__all__ = ['put_back', 'put_back_smallest', 'line_search', 'improve']
 
 # %% ../../nbs/search/01_shorten.ipynb #c6
 def _reasked(explainer, s, xp):
@@ -190,53 +190,9 @@ def line_search(
         if len(rows): xp[rows] = _bisected(explainer, some, in_group(groups, order[rows, i]))
     return _reasked(explainer, s, xp)
 
-# %% ../../nbs/search/01_shorten.ipynb #c22
-_WORTH = .9  # One more change is worth it where it leaves at most this share of the distance
-_TENTHS = 10
-
-def _best_share(explainer, s, groups, free):
-    "The nearest point in which one more group takes a share of the change; the point itself where none is worth it."
-    mask = expand_groups(changed_groups(s.x, s.xp, groups), groups)
-    price = explainer.ties['price']
-    best,new = _WORTH*distance_or_cost(s.x, s.xp, price), s.xp.clone()
-    for t in range(1, _TENTHS):
-        part = admissible(s.enc, torch.lerp(s.x, s.xp, t/_TENTHS), explainer.project)
-        part = s._replace(xp=add_followers(explainer, torch.where(mask, part, s.x), s.x))
-        _,xp,score = probe(explainer.model, part, free, groups, explainer.domain.propose,
-                           project=explainer.project, **explainer.ties)
-        dist = torch.where(score > 0, distance_or_cost(s.x, xp, price), torch.inf)
-        won = dist < best
-        best[won],new[won] = dist[won],xp[won]
-    return new
-
-def share(
-    explainer, # A fitted `GradualCF` whose domain proposes values; its `spread` is the most groups that share a change
-    s:State,   # Rows that have arrived
-) -> State:
-    """Share each change with one more group where that is nearer by a tenth.
-
-    Parameters
-    ----------
-    explainer
-        A fitted `GradualCF` whose domain proposes values; its `spread` is the most groups that share a
-        change
-    s : State
-        Rows that have arrived
-
-    Returns
-    -------
-    State
-    """
-    groups = explainer.groups(s.x)
-    on = changed_groups(s.x, s.xp, groups)
-    most = max_changes_of(explainer, s.enc).clamp_max(explainer.settings.max_shared)
-    rows = (on.sum(1) < most).nonzero()[:, 0]
-    xp = s.xp.clone()
-    if len(rows): xp[rows] = _best_share(explainer, s.take(rows), groups, ~(s.enc.frozen | on)[rows])
-    return _reasked(explainer, s, xp)
-
 # %% ../../nbs/search/01_shorten.ipynb #c24
 _LEAST = 1e-4  # Smallest gain in distance that counts as one
+_WORTH = .9    # One more change is worth it where it leaves at most this share of the distance
 
 def _costs_less(new, old, groups, price=None):
     "Whether rows cost less than before, bool `(n,)`."
