@@ -68,7 +68,8 @@ class _Judge:
         self.cf,self.enc,self.target,self.how = cf, enc, target, (company, share, asked)
         self.known = _known_of(cf)
         self.engine = None if asked else self.known.engine
-        self.places = self.known.places if self.engine is not None else _thinned(self.known.places)
+        every = self.engine is not None or asked and told is not None # what is told of few rows is asked of all values
+        self.places = self.known.places if every else _thinned(self.known.places)
         self.grid,self.owner = self.places.grid, self.places.owner
         self.x = enc.x.detach().cpu().numpy()
         self.label = tuple(target[0].tolist()) if cf.numbers else int(target[0])

@@ -171,16 +171,6 @@ def _legal_values(s, values, entry, project):
     whole = project(_trials(s.xp, v, entry).flatten(0, 1), s.x.repeat_interleave(q, 0))
     return whole.view(n, q, -1)[:, :, entry]
 
-# %% ../../nbs/01_masking.ipynb #c40
-def every_value(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`, the group of each value, long `(q,)`
-    "Every proposed value of every group that some row may change, put into the inputs alone."
-    trials,which = [], []
-    for g in (~s.enc.frozen).any(0).nonzero()[:, 0].tolist():
-        values = explainer.domain.propose(s.x, g).to(s.x)
-        trials.append(_trials(s.x, values.expand(len(s.x), -1, -1), (groups.flatten() == g).nonzero()[:, 0]))
-        which += [g]*values.shape[1]
-    return torch.cat(trials, 1), torch.tensor(which, device=s.x.device)
-
 # %% ../../nbs/01_masking.ipynb #c43
 def _distances(s, v, entry):
     "Distance from the input with the values `v` in some entries, `(n, q)`."

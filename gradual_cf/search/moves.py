@@ -35,9 +35,10 @@ def _groups(row:np.ndarray) -> Iterator[tuple]: # Rows of states -> (row, its st
     for part in np.split(order, np.flatnonzero(np.diff(row[order])) + 1) if len(row) else ():
         yield int(row[part[0]]), part
 
-def _one_change(j:_Judge, x:np.ndarray, row:np.ndarray) -> tuple: # States -> {row: answer}, sureness and cost `(s, q)`
-    "Of each row the nearest single change of its states that passes."
+def _one_change(j:_Judge, x:np.ndarray, row:np.ndarray, price=None) -> tuple: # States -> {row: answer}, sureness and cost `(s, q)`
+    "Of each row the nearest single change of its states that passes; `price`: what counts in place of distance, `(s, q)`."
     ok,sure,cost,near = j.changes(x, row)
+    if price is not None: cost = price
     used = j.chosen(x, row)[:, j.columns]
     ok,sure = ok & ~used, np.where(used, -np.inf, sure)
     rows,of,what = [], [], []
@@ -325,7 +326,6 @@ def _with_margin(j:_Judge, xp:np.ndarray, rows:np.ndarray): # Writes to `xp`
     new = i.x.copy()
     for _ in _searched(i, new, np.arange(len(rows))): pass
     there = (new != i.x).any(1)
-    there[there] = i.confirmed(new[there], np.flatnonzero(there))
     xp[rows[there]] = new[there]
 
 _TENTHS,_WORTH = 10, .9 # One more change is worth it where it leaves at most this share of the distance
@@ -333,26 +333,17 @@ _TENTHS,_WORTH = 10, .9 # One more change is worth it where it leaves at most th
 def _shared(j:_Judge, xp:np.ndarray, rows:np.ndarray): # Writes to `xp`
     "Answers with one more column that makes room for a part of the others alone, where that is nearer in a straight line."
     far = lambda x, row: np.linalg.norm(x - j.x[row], axis=1) if j.price is None else j.far(x, row)
-    step = np.where(j.grid.named[j.columns], np.sqrt(2), j.step)
     while len(rows := rows[j.chosen(xp[rows], rows).sum(1) < np.minimum(j.most[rows], j.cf.settings.max_shared)]):
         row = np.repeat(rows, _TENTHS - 1)
-        part = j.x[row] + np.tile(np.arange(1, _TENTHS)/_TENTHS, len(rows))[:, None]*(xp[row] - j.x[row])
-        part = j.legal(part, row)
-        ok,_,cost,_ = j.changes(part, row)
-        if j.price is None: cost = np.hypot(far(part, row)[:, None], step[row])
-        ok &= ~j.chosen(part, row)[:, j.columns] & (cost < _WORTH*far(xp[row], row)[:, None])
-        won = []
-        for r,s in _groups(row):
-            at,slot = np.nonzero(ok[s])
-            near = np.argsort(cost[s][at, slot], kind='stable')[:_REAL]
-            t,same = j.made(part[s[at[near]]], row[s[at[near]]], slot[near]), np.full(len(near), r)
-            t = t[j.accompanied(t, same) & j.lawful(t, same) & (far(t, same) < _WORTH*far(xp[[r]], same[:1]))] if len(t) else t
-            if len(t) and j.confirmed(t[:1], same[:1])[0]: xp[r] = t[0]; won.append(r)
+        part = j.legal(j.x[row] + np.tile(np.arange(1, _TENTHS)/_TENTHS, len(rows))[:, None]*(xp[row] - j.x[row]), row)
+        step = np.where(j.grid.named[j.columns], np.sqrt(2), j.step[row])
+        cost = np.hypot(far(part, row)[:, None], step) if j.price is None else far(part, row)[:, None] + step
+        most = _WORTH*far(xp[row], row)
+        found,_,_ = _one_change(j, part, row, np.where(cost < most[:, None], cost, np.inf))
+        won = [r for r,t in found.items() if far(t[None], [r])[0] < _WORTH*far(xp[[r]], [r])[0]]
+        for r in won: xp[r] = found[r]
         rows = np.array(won, int)
-        before = xp.copy()
         _finer(j, xp, rows)
-        back = rows[~j.confirmed(xp[rows], rows)]
-        xp[back] = before[back]
 
 _TOGETHER = 64 # Rows
 
@@ -390,7 +381,8 @@ def moves_of_rows(cf, enc:Encoded, target:Tensor) -> Iterator[Tensor]: # Rows th
                 full = j.weigh(xp[done], done)[0]
                 _shared(j, xp, done[full])
                 done = done[~full]
-            out[at] = j.tensor(xp)
+            ok = there & j.confirmed(xp, np.arange(len(i)))
+            out[at[ok]] = j.tensor(xp[ok])
             yield out
         if len(left):
             still = at[torch.from_numpy(left)]

@@ -21,7 +21,7 @@ from ..answers import explainer_of, check_answers, Counterfactuals
 from ..data.columns import entry_slices, STEP_TOLERANCE
 from ..core import Question, State, changed_groups, group_sums, per_row
 from ..models.asking import predict
-from .masking import _NUMBERS, every_value, expand_groups, in_group, probe
+from .masking import _NUMBERS, expand_groups, in_group, probe
 from .moves import lessened
 
 # %% auto #0
@@ -119,48 +119,20 @@ def put_back_smallest(
     return _reasked(explainer, s, xp)
 
 # %% ../../nbs/search/01_shorten.ipynb #c18
-_AT_ONCE = 64 # Rows of a table that one question may have: as many halvings as these answer, since calls have a price
-
-def _middles(bad:np.ndarray, good:np.ndarray, levels:int) -> list: # Places `(n,)` of a tree of halvings
-    "All places that so many halvings may come to; after a place that holds, the next lies on the side of the bad one."
-    ends,out = [(bad, good)], []
-    for _ in range(levels):
-        middles = [(a + b)//2 for a,b in ends]
-        ends = [end for (a,b),m in zip(ends, middles) for end in ((a, m), (m, b))]
-        out += middles
-    return out
-
-def _halved(asked:Callable, best:Tensor, ends:tuple, times:int, most:int=_AT_ONCE) -> Tensor: # As `best`
-    "What stands at the last place that holds between one that does not and one that does; `asked`: of rows at places."
-    bad,good = ends
-    every = np.arange(len(bad))
-    while times > 0 and len(every):
-        levels = min(times, max(1, (most//len(every) + 1).bit_length() - 1))
-        times,tree = times - levels, _middles(bad, good, levels)
-        xp,ok = asked(np.tile(every, len(tree)), np.concatenate(tree)) # all places that the next halvings may come to
-        at = np.zeros(len(every), int) # node of each row
-        for _ in range(levels):
-            place,there = np.stack(tree)[at, every], at*len(every) + every
-            some = np.flatnonzero(ok[there])
-            best[some] = xp[there[some]]
-            holds = ok[there] | (place == good)
-            good,bad = np.where(holds, place, good), np.where(holds, bad, place)
-            at = 2*at + np.where(holds, 1, 2)
-    return best
-
 _HALVINGS = 10 # Of a line: it is resolved to a thousandth
 
 def _bisected(explainer, s, mask):
     "Move the masked entries towards the input, between the last point that holds and the last that does not."
-    best,size = s.xp.clone(), 2**_HALVINGS
-    def asked(i, place):
-        i = torch.from_numpy(i).to(s.x.device)
-        some,share = s.take(i), torch.from_numpy(place/size).to(s.x)
-        c = admissible(some.enc, some.x + per_row(share, some.x)*(some.xp - some.x), explainer.project)
-        new = _reasked(explainer, some, torch.where(mask[i], c, best[i]))
-        return new.xp, (violation(explainer, new) <= 0).cpu().numpy()
-    most = _AT_ONCE if explainer.domain.features else 1
-    return _halved(asked, best, (np.zeros(len(s.x), int), np.full(len(s.x), size)), _HALVINGS, most)
+    best,share = s.xp.clone(), s.x.new_zeros(2, len(s.x)) # of the way: where it misses, where it holds
+    share[1] = 1
+    for _ in range(_HALVINGS):
+        middle = share.mean(0)
+        c = admissible(s.enc, s.x + per_row(middle, s.x)*(s.xp - s.x), explainer.project)
+        new = _reasked(explainer, s, torch.where(mask, c, best))
+        ok = violation(explainer, new) <= 0
+        best[ok] = new.xp[ok]
+        share[ok.long(), torch.arange(len(ok))] = middle
+    return best
 
 def line_search(
     explainer, # Fitted
@@ -305,19 +277,6 @@ def improve(
 def try_all_values(cf, s, free):
     "Every value that the domain proposes."
     return probe(cf.model, s, free, cf.groups(s.x), cf.propose, project=cf.project, **cf.ties)
-
-def _best_pair(cf, s, groups):
-    "The best two values of two groups: rows and merit, -inf where there is no second group."
-    first,which = every_value(cf, s, groups)
-    n,q = first.shape[:2]
-    many = s.take(torch.arange(n, device=which.device).repeat_interleave(q))
-    start = admissible(many.enc, first.flatten(0, 1), cf.project)
-    later = torch.arange(s.enc.frozen.shape[1], device=which.device) > which[:, None]
-    free = ~many.enc.frozen & ~many.enc.frozen.gather(1, which.repeat(n)[:, None]) & later.repeat(n, 1)
-    _,xp,score = probe(cf.model, many._replace(xp=start), free, groups, cf.domain.propose,
-                       project=cf.project, **cf.ties)
-    best,i = score.view(n, q).max(1)
-    return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best
 
 # %% ../../nbs/search/01_shorten.ipynb #c6c2a2bb
 _ROUNDER = 1.1 # Most of the cost that rounder numbers may have
