@@ -161,7 +161,7 @@ def _loss_of(h:Settings, kind:str, spread:float=1.):
 # %% ../nbs/07_gradual.ipynb #c21
 _GRADIENT = 'masking', lambda h, domain, model: is_differentiable(model), "be 'probe' for a model without gradient"
 _CLASSES = 'masking', lambda h, domain, model: not answers_numbers(model), "not be 'gradient' for a model of numbers"
-_VALUES = 'masking', lambda h, domain, model: domain.probe or domain.propose or domain.spliced, \
+_VALUES = 'masking', lambda h, domain, model: domain.features or domain.probe or domain.propose or domain.spliced, \
     "be 'gradient', 'gain' or 'bounds' for a domain that proposes no values"
 _LIMITS = 'masking', lambda h, domain, model: h.legal, "not be 'bounds' with legal=False, since it goes to the bounds"
 _MATCH = 'match', lambda h, domain, model: callable(h.match), 'be a loss term'
@@ -175,7 +175,7 @@ _LOSS = [(name, lambda h, domain, model, name=name: not domain.features or getat
 _PLAIN = (('plausibility', lambda h, domain, model: h.plausibility is None, _TABLE[2]),
           ('max_shared', lambda h, domain, model: h.max_shared == 1, _SHARED[2]))
 _NEEDS = dict(gradient=(_GRADIENT, _CLASSES, _MATCH, _STEPS, *_PLAIN), gain=(_GRADIENT, _MATCH, _STEPS, *_PLAIN),
-              bounds=(_GRADIENT, _MATCH, _LIMITS, _STEPS, *_PLAIN), probe=(_MATCH, _VALUES, _STEPS, _TABLE, _SHARED, *_LOSS))
+              bounds=(_GRADIENT, _MATCH, _LIMITS, _STEPS, *_PLAIN), probe=(_MATCH, _TABLE, _VALUES, _STEPS, _SHARED, *_LOSS))
 
 def _check_fit(h, domain, model):
     "Raise `ValueError` where settings, domain and model contradict each other."

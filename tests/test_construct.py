@@ -167,24 +167,6 @@ def test_the_probe_prefers_what_costs_least(p):
             assert (1/(1 + dearer(s.x, c)) <= score + 1e-12)[there].all()
 
 
-class Together:
-    "The second column follows the first."
-    def tried(self, s, t, group):
-        t = t.clone()
-        if group == 0: t[..., 1] = t[..., 0]
-        return t, t[..., 1] >= t[..., 0]
-
-    def holds(self, enc, xp): return xp[:, 1] >= xp[:, 0]
-
-
-def test_the_probe_takes_along_what_follows(p):
-    s,(group,xp,score) = probed(p, relations=Together())
-    told,there = score > -torch.inf, score > 0
-    first = told & (group == 0)
-    assert (xp[told, 1] >= xp[told, 0]).all() and first.any() and torch.equal(xp[first, 1], xp[first, 0])
-    assert torch.allclose(score[there], 1/(1 + (xp - s.x)[there].norm(dim=1)))
-
-
 # ---- composition
 INF = torch.inf
 

@@ -58,7 +58,7 @@ def test_levels_that_no_row_has_are_never_proposed():
     row = df[:1].assign(job=pd.Categorical(['pilot'], kinds))
     assert cf.domain.legal(row, row).all() and cf.explain(row, immutable=['job']).raw.job.item() == 'pilot'
     listed = tabular(df, bounds={'job': ['actor', 'nurse']})
-    assert listed.legal(df[:1], df[:1].assign(job='actor')).all() and listed.propose(listed.encode(df[:1]).x, 0).shape[1] == 2
+    assert listed.legal(df[:1], df[:1].assign(job='actor')).all()
 
 
 def test_a_column_of_zeros_among_siblings_is_never_proposed():
@@ -331,7 +331,7 @@ def test_distances_are_shares_of_rows(case):
 @pytest.mark.parametrize('case', RANKED)
 def test_ranks_are_moved_to_legal_values(case):
     df = pd.DataFrame({'v': RANKED[case](np.random.default_rng(0)), 'x': filler(900)})
-    domain = tabular(df, read=dict(scale='quantile', grid=40))
+    domain = tabular(df, read=dict(scale='quantile'))
     enc,c,r = domain.encode(df), domain.features[0], torch.Generator().manual_seed(0)
     for dtype in (torch.float64, torch.float32):
         moved = domain.project((enc.x + .2*torch.randn(enc.x.shape, generator=r).double()).clamp(enc.low, enc.high).to(dtype), enc.x.to(dtype))
@@ -339,10 +339,6 @@ def test_ranks_are_moved_to_legal_values(case):
         assert domain.legal(df, answers)[~enc.frozen.numpy()].all() and moved.dtype == dtype
         whole = c.decoded(moved[:, 0].double()).round()
         if c.unit: assert (c.encoded(whole) - moved[:, 0]).abs().max() <= 4*torch.finfo(dtype).eps
-    tried = domain.propose(enc.x, 0).flatten().numpy()
-    raw = c.exact(tried[:, None])[:, 0]
-    assert (np.diff(tried) > 0).all() and (raw >= c.low*(1 - 1e-12)).all() and (raw <= c.high*(1 + 1e-12)).all() or case == 'constant'
-    if case == 'skewed': assert np.diff(tried).max() < 2*np.diff(tried).min() and np.median(raw) < .01*c.high
 
 
 def wish(rows): return (rows.income/6000 + rows.years/20 - 1.7).to_numpy()
@@ -720,25 +716,6 @@ def test_levels_in_several_columns_are_legal_row_by_row():
     new = hot.assign(a=[0, 1, 1, 0], b=[1, 1, 0, 0], c=[0, 0, 0, 1])
     assert domain.legal(hot, new)[:, 0].tolist() == [True, False, True, True]      # the second has two, the last did not move
     assert domain.legal(hot, hot.assign(a=0, b=0, c=1))[:, 0].tolist() == [False, False, True, True]
-
-
-@pytest.mark.parametrize('scale', ['quantile', 'range', 'standard'])
-def test_values_that_are_tried_lie_between_the_ends(scale):
-    r = np.random.default_rng(0)
-    wide = pd.DataFrame({f'c{i}': r.gamma(2, 10.**i, 60) for i in range(-4, 5)})
-    domain = tabular(wide, read=dict(scale=scale, grid=7))
-    for g,c in enumerate(domain.features):
-        raw = c.decoded(domain.propose(domain.encode(wide).x, g)[0, :, 0].numpy())
-        assert len(raw) == 7 and raw.min() >= c.low*(1 - 1e-12) and raw.max() <= c.high*(1 + 1e-12)
-        np.testing.assert_allclose([raw.min(), raw.max()], [c.low, c.high])
-
-
-def test_near_a_relation_more_values_are_tried():
-    domain,_ = debts(relations=['card + loan <= 13'])
-    x = domain.encode(DEBTS).x
-    values,own = domain.propose(x, 0), domain.propose(x, 0)[:, -11:, 0]*9
-    assert values.shape[:2] == (len(x), tabular(DEBTS).propose(x, 0).shape[1] + 11)
-    torch.testing.assert_close(own, torch.tensor([9., 9, 5, 9, 9, 7], dtype=torch.float64)[:, None]*torch.linspace(0, 1, 11, dtype=torch.float64))
 
 
 @pytest.mark.parametrize('make', ['forest', 'layers', 'boosted'])

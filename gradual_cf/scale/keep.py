@@ -300,7 +300,7 @@ def _without_rows(cf) -> tuple: # A domain, and what was learnt
     return domain, dict(x=x, z=z, stats=stats, spread=float(cf.spread), held=held_places(cf), digests=fingerprints_of(cf))
 
 # %% ../../nbs/scale/02_keep.ipynb #k25
-_FORM,_FILE = 2, 'explainer.zip'
+_FORM,_FILE = 3, 'explainer.zip'
 
 def _sha256(path:Path) -> str: return hashlib.sha256(path.read_bytes()).hexdigest()
 

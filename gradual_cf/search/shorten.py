@@ -276,7 +276,7 @@ def improve(
 # %% ../../nbs/search/01_shorten.ipynb #c57b
 def try_all_values(cf, s, free):
     "Every value that the domain proposes."
-    return probe(cf.model, s, free, cf.groups(s.x), cf.propose, project=cf.project, **cf.ties)
+    return probe(cf.model, s, free, cf.groups(s.x), cf.propose, project=cf.project, price=cf.ties['price'])
 
 # %% ../../nbs/search/01_shorten.ipynb #c6c2a2bb
 _ROUNDER = 1.1 # Most of the cost that rounder numbers may have
