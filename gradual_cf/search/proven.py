@@ -21,7 +21,7 @@ from .pipelines import entries_at, all_positions
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _decided_for_target, _out_of_reach, _readings
 from .judge import _asked_at, _has_rows, _Judge, _lawful_rows, _put_over, _rows_of_target, _states_of_rows
-from .robust import _scope, _check_robust, _whether_compared, _Demands, _demands_of, _retry_with_margin
+from .robust import _scope, _check_robust, _whether_compared, _Demands, _demands_of, _is_robust
 from .boxes import (
     FEW_COLUMNS, ROWS_TOGETHER, check_price, distance_price, SearchResult, Grid, grid_of, split_by_target, positions_of_answers, Price,
     BoxQuestion, box_question, PlacedRows, rows_at, BoxSearch, shared_places)
@@ -379,7 +379,7 @@ def _known_of_rows(task:_Task) -> tuple: # As `_search_and_prove`
     left = task.take(at)
     enc,target = left.q.enc, left.q.target
     xp,begun[i] = cf.find(left.q, effort)
-    if more and readings: xp,there = _retry_with_margin(left.demands(), xp, effort.until)
+    if more and readings: there = _is_robust(left.demands(), xp)
     else: there = _decided_for_target(cf, xp.double().cpu().numpy(), target, cf.tau)
     lost = torch.from_numpy(~there & np.isinf(known.size[i]))
     if robust is None: known.xp[at[lost]] = xp[lost].to(known.xp) # how far a search came
