@@ -10,8 +10,7 @@ from functools import partial
 from itertools import product
 from typing import Any, cast
 
-import numpy as np
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from .goals import _EXACT, cost, violation
@@ -211,6 +210,8 @@ def _must_keep(explainer, cfs, z):
     return aim._replace(level=torch.where(cfs.tensors.valid, level, _NEVER), demands=kept)
 
 # %% ../../nbs/search/01_shorten.ipynb #c28
+_GAIN = 1e-3 # Smallest share of the distance that counts as a gain: bars have room for rounding
+
 def _less_of_table(cf, cfs:Counterfactuals, q:Question, aim, live:Tensor) -> Tensor: # Rows that may have less -> answers `(n, d)`
     "Answers to rows of a table by the moves of the search; the model itself has the last word."
     price,xp = cf.ties['price'], cfs.xp.clone()
@@ -220,14 +221,18 @@ def _less_of_table(cf, cfs:Counterfactuals, q:Question, aim, live:Tensor) -> Ten
         if price is not None: return torch.zeros(len(x)).to(x), price(x, xp)
         return changed_groups(x, xp, cf.groups(x)).sum(1), (xp - x).abs().sum(1)
     for asked in (False, True):
-        some = q.take(live)
-        got = cf.measure(some, lessened(cf, some.enc, some.target, aim.take(live), start[live], asked), standing=False)
-        there = replace(got, tau=cfs.tau).tensors.valid
-        (many,far),(most,before) = (size(some.enc.x, v) for v in (got.xp, xp[live]))
-        won = there & ((many < most) | (many == most) & (far < before - 1e-9))
-        xp[live[won]] = got.xp[won]
-        live = live[~there]
-        if not len(live): break
+        denied = live[:0]
+        while len(live):
+            some = q.take(live)
+            new = lessened(cf, some.enc, some.target, aim.take(live), start[live], asked)
+            got = cf.measure(some, new, standing=False)
+            there = replace(got, tau=cfs.tau).tensors.valid
+            (many,far),(most,before) = (size(some.enc.x, v) for v in (got.xp, xp[live]))
+            won = there & ((many < most) | (many == most) & (far < before*(1 - _GAIN)))
+            xp[live[won]] = start[live[won]] = got.xp[won]
+            denied = torch.cat([denied, live[~there]])
+            live = live[won & ((got.xp - new).abs().amax(1) > _LEAST)] # an illegal change that stayed is gone, and others may go on
+        live = denied
     return xp
 
 def improve(
@@ -267,7 +272,14 @@ def improve(
     live = (cfs.tensors.valid & (cfs.xp != cfs.x).flatten(1).any(1)).nonzero()[:, 0]
     if moves is None and explainer.domain.features:
         xp = _less_of_table(explainer, cfs, question, s.target, live) if len(live) else cfs.xp
-        return cfs if xp.equal(cfs.xp) else replace(explainer.measure(question, xp), tau=cfs.tau)
+        if xp.equal(cfs.xp): return cfs
+        less = replace(explainer.measure(question, xp), tau=cfs.tau)
+        lost = np.flatnonzero(cfs.valid & ~less.valid) # illegal answers, which are kept as they were given
+        if not len(lost): return less
+        order = np.arange(len(xp))
+        order[lost] = len(xp) + np.arange(len(lost))
+        raw = pd.concat([less.raw, cfs.raw.iloc[lost]]).iloc[order]
+        return replace(explainer.measure(question, xp, raw=raw), tau=cfs.tau)
     done = None
     for done in improve_states(explainer, s, moves or (put_back, line_search), live, measured): pass
     if done is None: return cfs
