@@ -744,7 +744,7 @@ def test_what_is_opened_says_what_rows_say_that_are_written_down(make):
     engine, every = inside.make(places, [inside.own]), np.arange(len(places.owner))
     for i in range(0, 40, 8):
         rows = places.put(np.repeat(x[i:i + 1], len(every), 0), every)
-        change, written = engine.sums(x[i:i + 1], True)[1][0].T, engine.sums(rows, False)[0]
+        change, written = engine.changes(x[i:i + 1], np.ones((1, len(every)), bool))[0].T, engine.sums(rows)
         np.testing.assert_allclose(change, written, atol=1e-9)
         z = cf.model(torch.from_numpy(rows)).double().numpy()
         np.testing.assert_allclose(_lead_in(inside.own.link, engine.k[0], change, 1, True), z[:, 1] - z[:, 0], rtol=1e-5, atol=1e-5)

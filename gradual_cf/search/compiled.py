@@ -25,7 +25,7 @@ from .readings import _bounded_aims
 __all__ = []
 
 # %% ../../nbs/search/12_compiled.ipynb #ccfc0112
-_VERSION = 5 # Of the functions in C that this module calls
+_VERSION = 6 # Of the functions in C that this module calls
 _FILES = 'core.so', 'core.dll' # Beside this module
 _HOW = 'answers are the same and take longer; `pip install` builds it where a C compiler is'
 
@@ -39,9 +39,9 @@ def _declared(lib) -> Any:
         search_go=(i32, [pointer, i64]), search_known=(None, [pointer]*6),
         opened_new=(pointer, [i32, pointer, pointer, i32] + [pointer]*8 + [i64, pointer, pointer, i32, i32, pointer, i32]),
         opened_free=(None, [pointer]),
-        opened_sums=(i32, [pointer, pointer, i32, i32, pointer, pointer]),
-        layer_sums=(i32, [pointer, i32, i32, pointer, i32, pointer, pointer, number, i32, pointer, pointer, i32, pointer, pointer, i32,
-                          pointer, pointer]),
+        opened_sums=(i32, [pointer, pointer] + [i32]*4 + [pointer]*3),
+        layer_sums=(i32, [pointer, i32, i32, pointer, i32, pointer, pointer, number, i32, pointer, pointer, i32, pointer, pointer, i32]
+                         + [pointer]*3),
         lonely_changes=(None, [pointer, i32, i32, pointer, i32, i32] + [pointer]*5))
     for name,(returns,takes) in types.items():
         if not hasattr(lib, name): raise OSError(f'it has no function {name}')

@@ -141,6 +141,7 @@ _SLACK = .1     # How much more than the goal jurors must say of what was chosen
 _BELOW = .05    # How far below what real rows get the goal lies, at most
 _SCARCE = 200   # Training rows of a target, below which jurors say too little of them …
 _FLOOR = .75    # … so that the goal is at least this
+_USUAL = 2048   # Training rows that tell what real rows get
 
 class _Panel:
     "Models of the kind of an explainer's own, each trained again on a third of the rows; or other ones."
@@ -167,7 +168,7 @@ class _Panel:
     def leads(self, xp:Tensor, label:int) -> np.ndarray: # Encoded rows `(n, d)`, a class -> `(k, n)`
         "By how much each juror decides for a class."
         if self.engine is None: return _juror_leads(self.asked, xp, torch.full((len(xp),), label, device=xp.device))
-        e,sums = self.engine, self.engine.sums(xp.detach().cpu().double().numpy(), False)[0]
+        e,sums = self.engine, self.engine.sums(xp.detach().cpu().double().numpy())
         return np.stack([_lead_in(p.link, e.k[i], sums[:, e.first[i]:e.first[i + 1]], label, False) for i,p in enumerate(e.parts) if i])
 
     def expected(self, xp:Tensor, label:int) -> np.ndarray: # Encoded rows `(n, d)`, a class -> in [0, 1], `(n,)`
@@ -178,9 +179,10 @@ class _Panel:
         "How many jurors answers need: as many as asked for, or a little fewer than decide for real rows of the target."
         if self.want is not None: return dict(agreed=self.want, usual=None)
         if label not in self.goals:
-            lead = self.leads(cf.x_train, label)
-            unseen = np.ones(lead.shape, bool)
-            for mine,rows in zip(unseen, self.learnt): mine[rows] = False
+            n = len(cf.x_train)
+            at = np.linspace(0, n - 1, min(n, _USUAL)).astype(int)
+            lead = self.leads(cf.x_train[torch.from_numpy(at).to(cf.x_train.device)], label)
+            unseen = np.stack([~np.isin(at, rows) for rows in self.learnt])
             pairs = [(lead[j, some] > 0).mean() for i in range(len(lead)) for j in range(len(lead)) if i != j
                      and (some := unseen[i] & unseen[j] & (lead[i] > 0)).any()] # of rows that neither learnt from
             usual,many = float(np.mean(pairs)) if pairs else None, int((cf.z_train.argmax(1) == label).sum())
@@ -232,12 +234,11 @@ def ensemble_from_record(cf, told:dict|None): # A fitted explainer
     opened = None if places is None else _opened(cf, places, _network_learnt)
     if opened is not None: cf.panel = (cf.x_train, cf.model), _Panel(cf, places, opened, told=told)
 
-def _agreement(lead:np.ndarray, want:np.ndarray, bar:np.ndarray) -> tuple: # `(m, k, …)`, `(m,)` each -> `(m, …)` each
+def _agreement(lead:np.ndarray, want:np.ndarray, bar:np.ndarray) -> tuple: # `(m, k, …)`, as many as t each -> `(m, …)` each
     "How many spreads the mean lead of jurors is above 0, and whether that, and their votes, are enough: as `bars` and `want` say."
     k,mean = lead.shape[1], lead.mean(1)
     apart = lead - mean[:, None]
     t = mean/np.maximum(np.sqrt(np.einsum('mk...,mk...->m...', apart, apart)*((1 + 1/k)/(k - 1))), _NONE)
-    want,bar = (v.reshape(-1, *[1]*(t.ndim - 1)) for v in (want, bar))
     return t, (t >= bar) & ((lead > 0).mean(1) >= want - 1e-9)
 
 _CERTAIN = .995 # More than this share nobody expects

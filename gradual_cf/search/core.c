@@ -14,7 +14,7 @@ typedef uint64_t u64;
 typedef uint16_t u16;
 typedef int32_t i32;
 typedef int64_t i64;
-#define VERSION 5    /* of the functions below; whoever calls them asks first */
+#define VERSION 6    /* of the functions below; whoever calls them asks first */
 #define DEEPEST 4096 /* levels of a tree, at most */
 #define WIDEST 64    /* columns that lead to one leaf, at most */
 #define DIVE 100000  /* steps without an answer before a dive, and steps of a dive */
@@ -1141,7 +1141,7 @@ API Opened *opened_new(i32 T, const i32 *root, const i32 *sum, i32 N, const i32 
 }
 
 /* A small tree: all nodes are asked, and each piece of each column says which leaf would be reached. */
-static double ask_bits(const Opened *o, i32 t, const double *x, double *change) {
+static double ask_bits(const Opened *o, i32 t, const double *x, const uint8_t *open, double *change) {
   const Column *c = o->column + o->columns_at[t];
   const double *leaf = o->leaf + o->leaf_at[t];
   i32 many = o->columns_at[t + 1] - o->columns_at[t];
@@ -1156,6 +1156,7 @@ static double ask_bits(const Opened *o, i32 t, const double *x, double *change) 
   double here = leaf[lowest_bit(after[0])];
   for (i32 i = 0; i < many; others &= own[i++]) {
     double v = here;
+    if (c[i].column < 0 || !open[c[i].column]) piece = c[i].pieces;
     for (u64 rest = others & after[i + 1]; piece < c[i].pieces; piece++) {
       double new = leaf[lowest_bit(rest & o->piece[piece].stay)];
       change[o->piece[piece].place] += new - v;
@@ -1193,8 +1194,8 @@ static void open_below(const Opened *o, i32 n, i32 g, i32 word, u64 some, const 
   if (k->ask.bound != own) add_to(d, end, some, k->ask.bound - own);
 }
 /* `with`: the places of each column that are still with the row, from `word[g]` on; `seen`: whose they are. */
-static double walk(const Opened *o, i32 t, const double *x, double *change, i64 turn, i64 *seen, const i32 *word,
-                   u64 *with) {
+static double walk(const Opened *o, i32 t, const double *x, const uint8_t *open, double *change, i64 turn, i64 *seen,
+                   const i32 *word, u64 *with) {
   i32 n = o->root[t];
   const Knot *k = o->knot;
   while (k[n].ask.feature >= 0) n = left_of(o->level, &k[n].ask, x) ? n + 1 : k[n].right;
@@ -1202,7 +1203,7 @@ static double walk(const Opened *o, i32 t, const double *x, double *change, i64 
   n = o->root[t];
   while (change && k[n].ask.feature >= 0) {
     i32 g = o->owner[k[n].ask.feature], left = left_of(o->level, &k[n].ask, x), other = left ? k[n].right : n + 1;
-    i32 many = g < 0 ? 0 : o->at[g + 1] - o->at[g];
+    i32 many = g < 0 || !open[g] ? 0 : o->at[g + 1] - o->at[g];
     for (i32 w = 0; 64 * w < many; w++) {
       u64 *mine = with + word[g] + w, way = go_left(o, k + n, w);
       if (seen[g] != turn) *mine = many - 64 * w < 64 ? ((u64)1 << (many - 64 * w)) - 1 : ~(u64)0;
@@ -1215,29 +1216,38 @@ static double walk(const Opened *o, i32 t, const double *x, double *change, i64 
   }
   return own;
 }
-/* Sums `(S, M)` of rows `(S, J)`; with `change` those after every change, `(S, M, at[G])`. 0 without memory. */
-API i32 opened_sums(const Opened *o, const double *x, i32 S, i32 J, double *base, double *change) {
+/* Some sums of rows `(S, J)`, written to `(S, M)`; with `change` those after every change of the columns that are
+   `open`, `(S, G)`, written to `(S, M, at[G])`. 0 without memory. */
+API i32 opened_sums(const Opened *o, const double *x, i32 S, i32 J, i32 first, i32 end, const uint8_t *open,
+                    double *base, double *change) {
   int broken = 0;
   i64 P = o->at[o->G], *seen = room_for(&broken, o->G, 8);
   i32 *word = room_for(&broken, (size_t)o->G + 1, 4);
   for (i32 g = 0; word && g < o->G; g++) word[g + 1] = word[g] + (o->at[g + 1] - o->at[g] + 63) / 64;
   u64 *with = room_for(&broken, word ? word[o->G] : 1, 8);
   i64 M = o->M, many = change ? 8 : 1024; /* rows that one tree is asked about while it is at hand */
-  if (!broken) memset(base, 0, sizeof(double) * (size_t)(S * M));
-  if (!broken && change) memset(change, 0, sizeof(double) * (size_t)(S * M * P));
+  for (i64 s = 0; !broken && s < S; s++)
+    for (i32 m = first; m < end; m++) {
+      base[s * M + m] = 0;
+      for (i32 g = 0; change && g < o->G; g++)
+        if (open[s * o->G + g])
+          memset(change + (s * M + m) * P + o->at[g], 0, sizeof(double) * (size_t)(o->at[g + 1] - o->at[g]));
+    }
   for (i64 from = 0; !broken && from < S; from += many)
     for (i32 t = 0; t < o->T; t++)
-      for (i64 s = from; s < S && s < from + many; s++) {
+      for (i64 s = from; o->sum[t] >= first && o->sum[t] < end && s < S && s < from + many; s++) {
         double *d = change ? change + (s * M + o->sum[t]) * P : 0;
+        const uint8_t *some = change ? open + s * o->G : 0;
         base[s * M + o->sum[t]] += d && o->leaf_at[t] >= 0
-                                       ? ask_bits(o, t, x + s * J, d)
-                                       : walk(o, t, x + s * J, d, s * o->T + t + 1, seen, word, with);
+                                       ? ask_bits(o, t, x + s * J, some, d)
+                                       : walk(o, t, x + s * J, some, d, s * o->T + t + 1, seen, word, with);
       }
-  for (i64 b = 0; !broken && change && b < S * M; b++)
-    for (i32 g = 0; g < o->G; g++) {
-      double v = base[b];
-      for (i32 p = o->at[g]; p < o->at[g + 1]; p++) change[b * P + p] = v += change[b * P + p];
-    }
+  for (i64 s = 0; !broken && change && s < S; s++)
+    for (i64 b = s * M + first; b < s * M + end; b++)
+      for (i32 g = 0; g < o->G; g++) {
+        double v = base[b];
+        for (i32 p = o->at[g]; open[s * o->G + g] && p < o->at[g + 1]; p++) change[b * P + p] = v += change[b * P + p];
+      }
   free(seen), free(word), free(with);
   return !broken;
 }
@@ -1245,10 +1255,11 @@ API i32 opened_sums(const Opened *o, const double *x, i32 S, i32 J, double *base
 static double bent(double u, double below) { return (u > 0 ? u : 0) + below * (u < 0 ? u : 0); } /* without a branch */
 /* One hidden layer with a kink at 0 and the slope `below` under it. Features `(S, J)` and their columns, -1 for
    one that never moves; weights `(J, H)` and `(H, K)`; `moved` `(H, at[G])`: what a place adds to a unit. Sums
-   `(S, M)`, the first `K` of them; with `change` those after every change, `(S, M, at[G])`. 0 without memory. */
+   `(S, M)`, the first `K` of them; with `change` those after every change of the columns that are `open`, `(S, G)`:
+   `(S, M, at[G])`. 0 without memory. */
 API i32 layer_sums(const double *f, i32 S, i32 J, const i32 *owner, i32 H, const double *first,
                    const double *start, double below, i32 K, const double *last, const double *end, i32 G,
-                   const i32 *at, const double *moved, i32 M, double *base, double *change) {
+                   const i32 *at, const double *moved, i32 M, const uint8_t *open, double *base, double *change) {
   int broken = 0;
   i64 P = at[G];
   double *all = room_for(&broken, H, 8), *own = room_for(&broken, (size_t)G * H, 8);
@@ -1267,13 +1278,15 @@ API i32 layer_sums(const double *f, i32 S, i32 J, const i32 *owner, i32 H, const
       for (i32 h = 0; h < H; h++) z += last[(i64)h * K + k] * bent(all[h], below);
       base[s * M + k] = z;
       double *c = change ? change + (s * M + k) * P : 0;
-      for (i64 p = 0; c && p < P; p++) c[p] = end[k];
-      for (i32 g = 0; c && g < G; g++)
+      for (i32 g = 0; c && g < G; g++) {
+        if (!open[s * G + g]) continue;
+        for (i32 p = at[g]; p < at[g + 1]; p++) c[p] = end[k];
         for (i32 h = 0; h < H; h++) {
           double rest = all[h] - own[(i64)g * H + h], w = last[(i64)h * K + k];
           const double *m = moved + h * P;
           for (i32 p = at[g]; p < at[g + 1]; p++) c[p] += w * bent(rest + m[p], below);
         }
+      }
     }
   }
   free(all), free(own);

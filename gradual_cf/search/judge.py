@@ -35,7 +35,6 @@ class _Known(NamedTuple):
     opened:Any   # `_Opened`, or None where the model is only asked
     engine:Any   # Of the model and its jurors; None where it is only asked
     jury:Any     # `_Panel`; None where nobody is to agree
-    forests:dict # Number of a circle -> the engine of its isolation forest
     spread:np.ndarray # Deviation of each encoded entry in the training rows, `(d,)`
 
 def _known_of(cf) -> _Known: # A fitted explainer of a table
@@ -52,7 +51,7 @@ def _known_of(cf) -> _Known: # A fitted explainer of a table
         if opened is not None and isinstance(engine, _OpenLayers) and len(parts) > 1: # each place takes a pass through the layers of all
             places = _thinned(places)
             engine = opened.make(places, parts)
-        cf.judged = key, _Known(places, opened, engine, jury, {}, cf.x_train.std(0).cpu().numpy())
+        cf.judged = key, _Known(places, opened, engine, jury, cf.x_train.std(0).cpu().numpy())
     return cf.judged[1]
 
 # %% ../../nbs/search/21_judge.ipynb #ju0007
@@ -61,6 +60,15 @@ _AROUND = 10     # Real rows nearest to a state among which a change is looked a
 _WEIGHT = 3.     # Of what is beyond a bar of company, beside the lead
 _CLIP = .5       # How far beyond its bar conviction counts
 _ROWS = 2**22    # Numbers of candidates that are written at a time
+
+_OWN,_JURORS = slice(0, 1), slice(1, None) # Of the models of an engine
+
+class _Changes(NamedTuple):
+    "What every single change of states would do, `(s, q)` each."
+    ok:np.ndarray   # Whether it passes, as far as is seen
+    cost:np.ndarray # How far, or at what price
+    near:np.ndarray # How far beyond its bar it looks lonely among rows near the state; what passes has to be weighed
+    sure:Any        # Of states, bool `(s,)`: how sure all their changes are, `(s, q)`; what did not pass is asked about then alone
 
 class _Judge:
     "What rows of one target lack and cost, and what every single change would make of that."
@@ -154,10 +162,11 @@ class _Judge:
         real = circle.x.detach().cpu().numpy()
         self.named = np.ascontiguousarray(self.grid.named, np.uint8)
         self.met,self.went = self.cells(real), np.where(self.grid.named[self.owner], self.places.position, self.places.value).astype(float)
-        if number not in self.known.forests:
+        engine = circle.forest.engine
+        if engine is None or engine.places is not self.known.places:
             engine = _OpenTrees(self.known.places, _Itself(self.grid), [ModelPart(Link(np.zeros(1), 'number'), circle.forest.trees)])
-            self.known.forests[number] = engine if engine.lib is not None else None
-        self.forest = self.known.forests[number] if self.engine is not None else None
+            c.company.circles[number] = circle._replace(forest=circle.forest._replace(engine=engine))
+        self.forest = engine if engine.lib is not None and self.engine is not None else None
         trees = len(circle.forest.trees.root)
         with np.errstate(divide='ignore'): depth = -np.log2(c.strange.double().cpu().numpy())*circle.forest.usual
         self.lonely_bar,self.depth_bar,self.trees = c.lonely.cpu().numpy(), np.where(np.isfinite(depth), depth, -np.inf), trees
@@ -232,47 +241,49 @@ class _Judge:
             if isinstance(d, Lead): lack = torch.maximum(lack, d.missing(s._replace(logits=z)))
         return -lack.nan_to_num(torch.inf, torch.inf, -torch.inf).double().cpu().numpy()
 
-    def _told(self, x:np.ndarray, row:np.ndarray, whole:bool) -> tuple: # Spare, and leads of jurors `(m, k, …)` or None
-        "What the model, and jurors that are opened, say of rows or of all their changes."
-        e:Any = self.engine
-        base,change = e.sums(x, whole)
-        v = change if whole else base
-        many = len(e.parts) > 1 and self.jury is not None
-        leads = self._juror_leads(v) if many else None
-        return self._spare(self._leads(v, 0, True), row), leads
+    def _told(self, sums:np.ndarray, row:np.ndarray) -> tuple: # Of the engine -> spare, and leads of jurors `(m, k, …)` or None
+        "What the model, and jurors that are opened, say."
+        many = len(self.engine.parts) > 1 and self.jury is not None
+        return self._spare(self._leads(sums, 0, True), row), self._juror_leads(sums) if many else None
 
-    def changes(self, x:np.ndarray, row:np.ndarray) -> tuple: # States `(s, d)` and the row of each
-        """What every single change would do: whether it passes as far as is seen, how sure that is, and what it costs, `(s, q)` each.
-
-        Of loneliness only rows near the state are looked at; what passes has to be weighed."""
+    def changes(self, x:np.ndarray, row:np.ndarray, some:Any=True, lean:bool=True) -> _Changes: # States `(s, d)`, the row of each, bool `(s, g)`
+        "What every single change, or those of some columns, would do: the model is asked, then company, then jurors."
         s,P,Q = len(x), len(self.owner), len(self.columns)
-        spare,leads = np.full((s, Q), -np.inf), None
+        may = self.may[row] if some is True else self.may[row] & some[:, self.columns]
+        spare,slots,sums,leads = np.full((s, Q), -np.inf), np.r_[self.written, np.arange(P, Q)], None, None
         if self.engine is not None:
-            spare[:, :P],told = self._told(x, row, True)
-            if told is not None: leads = np.concatenate([told, np.zeros((s, told.shape[1], Q - P))], 2)
-        slots = np.r_[self.written, np.arange(P, Q)]
-        may = self.may[row].copy()
-        if len(slots): self._write(x, row, slots, may, spare, leads)
-        ok = may & (spare >= 0)
-        if leads is not None:
-            sure,enough = _agreement(leads, self.want[row], self.bar[row])
-            ok &= enough
-            sure = np.minimum(sure, self.bar[row, None] + _CLIP)
-        else: sure = np.minimum(spare/(self.cf.spread if self.cf.numbers else 1.), _CLIP)
-        near = np.zeros((s, Q))
+            sums = self.engine.changes(x, may[:, :P], _OWN)
+            spare[:, :P] = self._spare(self._leads(sums, 0, True), row)
+            if self.jury is not None and not self._jury_is_asked(): leads = np.zeros((s, Q, len(self.engine.parts) - 1))
+        if len(slots): self._write(x, row, slots, may := may.copy(), spare, leads)
+        ok,(near,deep,unmet) = may & (spare >= 0), np.zeros((3, s, Q))
         if self.company is not None:
             near[:, :P] = np.maximum(self._glance(x, row), 0.)
-            sure = sure - _WEIGHT*near
             if self.forest is not None:
-                deep = np.maximum(self.depth_bar[row, None] - self.forest.sums(x, True)[1][:, 0], 0.)/self.trees
-                ok[:, :P] &= deep <= 1e-9
-                sure[:, :P] -= _WEIGHT*deep
-            if self.never is not None:
-                more = self._unmet(x, row)
-                ok[:, :P] &= more <= .5
-                sure[:, :P] -= _WEIGHT*more
-        cost = self.step[row] + self.far(x, row)[:, None]
-        return ok, np.where(may, sure, -np.inf), cost, near
+                deep[:, :P] = np.maximum(self.depth_bar[row, None] - self.forest.changes(x, may[:, :P])[:, 0], 0.)/self.trees
+            if self.never is not None: unmet[:, :P] = self._unmet(x, row)
+            ok &= (deep <= 1e-9) & (unmet <= .5)
+        t,passed = np.zeros((s, Q)), ok.copy() if lean or isinstance(self.engine, _OpenLayers) else may # trees are walked once
+        def ask(which): # Jurors; writes to `t` and `ok`
+            there = which.copy()
+            there[:, slots] = False # what was written down is known
+            if there.any():
+                self.engine.changes(x, there[:, :P], _JURORS, sums)
+                at,p = np.nonzero(there)
+                leads[at, p] = self._juror_leads(sums[at, :, p])
+            at = np.nonzero(which)
+            mine = row[at[0]]
+            (t[at],),(agreed,) = _agreement(leads[at].T[None], self.want[mine], self.bar[mine])
+            ok[at] &= agreed
+        def sure(states):
+            if leads is None: out = np.minimum(spare/(self.cf.spread if self.cf.numbers else 1.), _CLIP)
+            else:
+                ask(may & ~passed & states[:, None])
+                out = np.minimum(t, self.bar[row, None] + _CLIP)
+            for lack in (near, deep, unmet): out = out - _WEIGHT*lack
+            return np.where(may, out, -np.inf)
+        if leads is not None: ask(passed)
+        return _Changes(ok, self.step[row] + self.far(x, row)[:, None], near, sure)
 
     def _write(self, x, row, slots, may, spare, leads):
         "Candidates that are written down, some states at a time; writes to the last three."
@@ -292,8 +303,8 @@ class _Judge:
                 at,slot,t = at[fine], slot[fine], t[fine]
             if self.engine is None: spare[at, slot] = self._asked(t, row[at])
             else:
-                spare[at, slot],told = self._told(t, row[at], False)
-                if leads is not None and told is not None: leads[at, :, slot] = told
+                spare[at, slot],told = self._told(self.engine.sums(t), row[at])
+                if leads is not None: leads[at, slot] = told
 
     def _glance(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # `(s, P)`
         "How far beyond its bar every change is, among the real rows nearest to the state, at most."
@@ -332,9 +343,9 @@ class _Judge:
         "Whether rows have all that is not seen from changes: company, jurors that are asked, relations, other demands."
         out = np.ones(len(x), bool)
         if not len(x): return out
-        s = self.state(x, row)
-        if self.company is not None: out &= (self.company.take(torch.from_numpy(row)).missing(s) <= _ROUNDING).cpu().numpy()
-        if self.relations is not None: out &= self.relations.holds(s.enc, s.xp).cpu().numpy()
+        at = torch.from_numpy(row)
+        if self.company is not None: out &= (self.company.take(at).lacks(self.tensor(x)) <= _ROUNDING).cpu().numpy()
+        if self.relations is not None: out &= self.relations.holds(self.enc.take(at), self.tensor(x)).cpu().numpy()
         if self.jury is not None and self._jury_is_asked():
             i = np.flatnonzero(out)
             if len(i): out[i] = self.jury.take(torch.from_numpy(row[i])).missing(self.state(x[i], row[i])).cpu().numpy() <= _ROUNDING
@@ -349,16 +360,14 @@ class _Judge:
     def _jury_is_asked(self) -> bool: return self.engine is None or len(self.engine.parts) == 1
 
     def weigh(self, x:np.ndarray, row:np.ndarray) -> tuple: # bool `(m,)`, `(m,)`
-        "Whether rows have everything, and how sure that is."
+        "Whether rows have everything, and of those whom the model lets pass how sure that is."
         if not len(x): return np.zeros(0, bool), np.zeros(0)
-        leads = None
-        if self.engine is None: spare = self._asked(x, row)
-        else: spare,leads = self._told(x, row, False)
-        ok,sure = spare >= 0, spare
-        if leads is not None:
-            sure,enough = _agreement(leads, self.want[row], self.bar[row])
-            ok &= enough
-        i = np.flatnonzero(ok)
+        sure = self._asked(x, row) if self.engine is None else self._spare(self._leads(self.engine.sums(x, _OWN), 0, True), row)
+        i = np.flatnonzero(ok := sure >= 0)
+        if len(i) and self.jury is not None and not self._jury_is_asked():
+            leads = self._juror_leads(self.engine.sums(x[i], _JURORS))
+            sure[i],ok[i] = _agreement(leads, self.want[row[i]], self.bar[row[i]])
+            i = np.flatnonzero(ok)
         ok[i] = self.accompanied(x[i], row[i])
         return ok, sure
 

@@ -35,12 +35,10 @@ def _groups(row:np.ndarray) -> Iterator[tuple]: # Rows of states -> (row, its st
     for part in np.split(order, np.flatnonzero(np.diff(row[order])) + 1) if len(row) else ():
         yield int(row[part[0]]), part
 
-def _one_change(j:_Judge, x:np.ndarray, row:np.ndarray, price=None) -> tuple: # States -> {row: answer}, sureness and cost `(s, q)`
+def _one_change(j:_Judge, x:np.ndarray, row:np.ndarray, lean:bool=True, price=None) -> tuple: # States -> {row: answer}, what changes do
     "Of each row the nearest single change of its states that passes; `price`: what counts in place of distance, `(s, q)`."
-    ok,sure,cost,near = j.changes(x, row)
+    ok,cost,near,_ = seen = j.changes(x, row, ~j.chosen(x, row), lean)
     if price is not None: cost = price
-    used = j.chosen(x, row)[:, j.columns]
-    ok,sure = ok & ~used, np.where(used, -np.inf, sure)
     rows,of,what = [], [], []
     for r,s in _groups(row):
         c = np.where(ok[s], cost[s] + _LONELY*(near[s] > 0), np.inf).ravel()
@@ -57,7 +55,7 @@ def _one_change(j:_Judge, x:np.ndarray, row:np.ndarray, price=None) -> tuple: # 
     for r,i in _groups(rows):
         i = i[passes[i]]
         if len(i): out[r] = t[i[cost[of[i], what[i]].argmin()]]
-    return out, sure, cost
+    return out, seen
 
 def _wider(j:_Judge, x:np.ndarray, row:np.ndarray, sure:np.ndarray, cost:np.ndarray) -> tuple: # The same -> states and rows
     "Of each row the sets of columns, one more than before, that are surest at the best of their values."
@@ -88,14 +86,14 @@ def _by_levels(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]
         some = j.most[row] >= level
         x,row = x[some], row[some]
         if not len(x): return
-        found,sure,cost = _one_change(j, x, row)
+        found,seen = _one_change(j, x, row, lean=False)
         for r,t in found.items():
             at = np.array([r])
             if j.price is None or (xp[r] == j.x[r]).all() or j.far(t[None], at)[0] < j.far(xp[at], at)[0]: xp[r] = t
         if found: yield np.array([*found])
         left = ~np.isin(row, [*found]) | (j.price is not None and level < _PRICED) # more columns may cost less
         if not left.any() or level == _DEPTH: return
-        x,row = _wider(j, x[left], row[left], sure[left], cost[left])
+        x,row = _wider(j, x[left], row[left], seen.sure(left)[left], seen.cost[left])
 
 # %% ../../nbs/search/22_moves.ipynb #mv0007
 _REAL = 256 # Real rows that are weighed, the nearest ones
@@ -105,12 +103,12 @@ def _any_two(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> np.ndarray: # Writes t
     "The nearest two changes that pass, of rows that may change two columns: a second change beside each first one, the surest first."
     won = []
     for r in rows[j.most[rows] == 2]:
-        _,sure,_,_ = j.changes(j.x[[r]], np.array([r]))
+        sure = j.changes(j.x[[r]], np.array([r])).sure(np.ones(1, bool))
         slot = np.argsort(-sure[0], kind='stable')[:(_ASKED if j.engine is None else _TRIED)//len(j.columns)]
         slot = slot[np.isfinite(sure[0, slot])]
         row = np.full(len(slot), r)
         if not len(row): continue
-        found,_,_ = _one_change(j, j.made(j.x[row], row, slot), row)
+        found,_ = _one_change(j, j.made(j.x[row], row, slot), row)
         if r in found: xp[r] = found[r]; won.append(r)
     return np.array(won, int)
 
@@ -139,7 +137,7 @@ def _from_real(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> np.ndarray: # Writes
 # %% ../../nbs/search/22_moves.ipynb #mv0009
 _PAIRS = 15        # Pairs of changes that are put back
 _MANY = 16         # Changes that one could do without, from which on several are put back together
-_ROUNDS,_LOOKS = 3, 12 # Rounds of nearer values, and numbers that are looked at on a way
+_SWAPS,_LOOKS = 2, 12 # Rounds of swaps, and numbers that are looked at on a way
 
 def _put_back(j:_Judge, xp:np.ndarray, rows, many:int=1) -> tuple: # States, their rows
     "Rows with any so many of their changes put back."
@@ -185,45 +183,18 @@ def _one_for_two(j:_Judge, xp:np.ndarray, rows):
     "One change in place of two."
     live = [r for r in rows if j.chosen(xp[[r]], np.array([r])).sum() > 2]
     while live:
-        found,_,_ = _one_change(j, *_put_back(j, xp, live, 2))
+        found,_ = _one_change(j, *_put_back(j, xp, live, 2))
         for r,t in found.items(): xp[r] = t
         live = [r for r in found if j.chosen(xp[[r]], np.array([r])).sum() > 2]
 
 def _swapped(j:_Judge, xp:np.ndarray, rows):
-    "Another change in place of one, where that is nearer."
-    t,who = _put_back(j, xp, rows)
-    if not len(t): return
-    found,_,_ = _one_change(j, t, who)
-    for r,v in found.items():
-        if j.far(v[None], np.array([r]))[0] < j.far(xp[[r]], np.array([r]))[0] - 1e-9: xp[r] = v
-
-def _nearer(j:_Judge, xp:np.ndarray, rows, rounds:int=_ROUNDS) -> np.ndarray: # Rows that may come nearer still
-    "One changed column after the other to its nearest place that passes."
-    live = np.asarray(rows, int)
-    for _ in range(rounds):
-        if not len(live): break
-        x,row = xp[live], live
-        ok,_,_,near = j.changes(x, row)
-        on = j.chosen(x, row)
-        own = j.far(x, row)
-        gain = np.where(ok & on[:, j.columns], 0., -1.)
-        at,slot = np.nonzero(gain == 0.)
-        t = j.made(x[at], row[at], slot)
-        saved = own[at] - j.far(t, row[at])
-        keep = saved > 1e-9
-        at,t,saved = at[keep], t[keep], saved[keep]
-        order = np.lexsort((-saved, at))
-        at,t = at[order], t[order]
-        first = np.arange(len(at)) - np.searchsorted(at, at)
-        few = first < _FINAL//2
-        at,t = at[few], t[few]
-        passes = j.accompanied(t, row[at]) & j.lawful(t, row[at]) if len(at) else np.zeros(0, bool)
-        won = []
-        for i in np.unique(at[passes]):
-            xp[row[i]] = t[np.flatnonzero(passes & (at == i))[0]]
-            won.append(row[i])
-        live = np.array(won, int)
-    return live
+    "Another change in place of one of several, or another value, where that is nearer; and once again where it was."
+    for _ in range(_SWAPS):
+        t,who = _put_back(j, xp, [r for r in rows if j.chosen(xp[[r]], np.array([r])).sum() > 1])
+        if not len(t): return
+        found,_ = _one_change(j, t, who)
+        rows = [r for r,v in found.items() if j.far(v[None], np.array([r]))[0] < j.far(xp[[r]], np.array([r]))[0] - 1e-9]
+        for r in rows: xp[r] = found[r]
 
 def _finer(j:_Judge, xp:np.ndarray, rows):
     "Changed numbers to the nearest legal value that passes, the largest change first."
@@ -276,7 +247,7 @@ def _without_crumbs(j:_Judge, xp:np.ndarray, rows):
         for t in _put_back(j, xp, row)[0]:
             gone = j.chosen(xp[row], row)[0] & ~j.chosen(t[None], row)[0]
             if not (tiny(xp[row], row)[0] & gone).any() or not j.chosen(t[None], row).any(): continue
-            ok,_,cost,_ = j.changes(t[None], row)
+            ok,cost,_,_ = j.changes(t[None], row)
             slot = np.flatnonzero(ok[0] & ~gone[j.columns])
             slot = slot[np.argsort(cost[0, slot], kind='stable')]
             made,of = j.made(np.repeat(t[None], len(slot), 0), np.full(len(slot), r), slot), np.full(len(slot), r)
@@ -300,13 +271,7 @@ def _searched(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]:
     _dropped(j, xp, real)
     done = rows[found[rows]]
     if not len(done): return
-    _one_for_two(j, xp, done)
-    still,before = _nearer(j, xp, done), xp.copy()
-    _dropped(j, xp, done)
-    _swapped(j, xp, done)
-    _nearer(j, xp, np.union1d(still, np.flatnonzero((xp != before).any(1))), 1) # others are as near as they come
-    _finer(j, xp, done)
-    _without_crumbs(j, xp, done)
+    for move in (_one_for_two, _dropped, _swapped, _finer, _without_crumbs): move(j, xp, done)
     yield done
 
 _LESS = .7 # Share of the jurors wanted that is asked for in vain before the decision alone is
@@ -339,7 +304,7 @@ def _shared(j:_Judge, xp:np.ndarray, rows:np.ndarray): # Writes to `xp`
         step = np.where(j.grid.named[j.columns], np.sqrt(2), j.step[row])
         cost = np.hypot(far(part, row)[:, None], step) if j.price is None else far(part, row)[:, None] + step
         most = _WORTH*far(xp[row], row)
-        found,_,_ = _one_change(j, part, row, np.where(cost < most[:, None], cost, np.inf))
+        found,_ = _one_change(j, part, row, price=np.where(cost < most[:, None], cost, np.inf))
         won = [r for r,t in found.items() if far(t[None], [r])[0] < _WORTH*far(xp[[r]], [r])[0]]
         for r in won: xp[r] = found[r]
         rows = np.array(won, int)
@@ -435,7 +400,7 @@ def _other_columns(j:_Judge, xp:np.ndarray, k:int) -> tuple: # An answer of each
     i = j.of(at, frozen=j.enc.frozen[at] | torch.from_numpy(still), most=torch.from_numpy(most[row]))
     out = i.x.copy()
     done = np.sort(np.concatenate([row[:0], *_by_levels(i, out, np.arange(len(row)))]))
-    for move in (_one_for_two, _nearer, _finer, _dropped): move(i, out, done)
+    for move in (_one_for_two, _finer, _dropped): move(i, out, done)
     return row[done], out[done]
 
 def _one_changed(j:_Judge, xp:np.ndarray, most:int) -> tuple: # The same
@@ -445,7 +410,7 @@ def _one_changed(j:_Judge, xp:np.ndarray, most:int) -> tuple: # The same
     rows,out = [row[:0]], [x[:0]]
     few = np.concatenate([row[:0], *(i[:_STATES] for _,i in _groups(row))])
     x,row = x[few], row[few]
-    if len(x): ok,_,cost,_ = j.changes(x, row)
+    if len(x): ok,cost,_,_ = j.changes(x, row)
     for r,s in _groups(row):
         of,slot = np.nonzero(ok[s] & ~j.chosen(x[s], row[s])[:, j.columns])
         near = np.argsort(cost[s][of, slot], kind='stable')[:_REAL]
@@ -532,7 +497,7 @@ def lessened(cf, enc:Encoded, target:Tensor, aim:Target, xp:Tensor, asked:bool=F
         new,live = out[at].detach().cpu().numpy(), np.arange(len(i))
         while len(live):
             before = new.copy()
-            for move in (_dropped, _nearer, _swapped, _finer): move(j, new, live)
+            for move in (_dropped, _swapped, _finer): move(j, new, live)
             live = np.flatnonzero((new != before).any(1))
         out[at] = j.tensor(new)
     return out

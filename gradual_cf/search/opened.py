@@ -49,6 +49,12 @@ class _Places(NamedTuple):
         x[np.arange(len(x)), entry] = self.value[p]
         return x
 
+    def columns(self, some:np.ndarray) -> np.ndarray: # Bool `(n, P)` -> bool `(n, g)`
+        out = np.zeros((len(some), len(self.at) - 1), bool)
+        row,p = np.nonzero(some)
+        out[row, self.owner[p]] = True
+        return out
+
 def _spread_out(at:np.ndarray, most:int) -> np.ndarray: # Positions of training rows -> ascending
     "Some of many values: a third all over their range, the others where rows are."
     each = np.unique(at)
@@ -194,14 +200,22 @@ class _OpenTrees:
         every = np.arange(len(self.places.owner))
         return self._walked(self.places.put(np.repeat(row[None], len(every), 0), every)).T
 
-    def sums(self, x:np.ndarray, whole:bool) -> tuple: # Encoded rows `(n, d)` -> `(n, M)`; after every change `(n, M, P)`
-        "The sums of rows, and with `whole` those after every single change."
-        if self.lib is None: return self._walked(x), np.stack([self._after(row) for row in x]) if whole else np.empty(0)
-        v = np.ascontiguousarray(self.of(x), float)
-        base,change = np.empty((len(x), self.M)), np.empty((len(x), self.M, len(self.places.owner)) if whole else 0)
-        if not self.lib.opened_sums(self.handle, _address(v), *v.shape, _address(base), _address(change) if whole else None):
-            raise MemoryError('what changes of rows do does not fit into memory')
-        return base, change
+    def _asked(self, x:np.ndarray, parts:slice, open:np.ndarray|None, change) -> np.ndarray: # Writes to the last
+        v,base = np.ascontiguousarray(self.of(x), float), np.empty((len(x), self.M))
+        ends,where = parts.indices(len(self.parts))[:2], (None if t is None else _address(t) for t in (open, base, change))
+        if not self.lib.opened_sums(self.handle, _address(v), *v.shape, *(self.first[i] for i in ends), *where): raise MemoryError('what changes do does not fit into memory')
+        return base
+
+    def sums(self, x:np.ndarray, parts:slice=slice(None)) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, M)`
+        "The sums of rows; of models that are not asked, nothing."
+        return self._walked(x) if self.lib is None else self._asked(x, parts, None, None)
+
+    def changes(self, x:np.ndarray, some:np.ndarray, parts:slice=slice(None), out:Any=None) -> np.ndarray: # Bool `(n, P)` -> `(n, M, P)`
+        "The sums of rows after some single changes; of other changes and models, nothing, or what is there."
+        if self.lib is None: return np.stack([self._after(row) for row in x])
+        if out is None: out = np.zeros((len(x), self.M, len(self.places.owner)))
+        self._asked(x, parts, self.places.columns(some), out)
+        return out
 
 # %% ../../nbs/search/20_opened.ipynb #op0013
 class _OpenLayers:
@@ -212,6 +226,7 @@ class _OpenLayers:
         self.weight = [_score_weights(p.link, k) for p,k in zip(parts, self.k)]
         self.first = np.r_[0, np.cumsum([w.shape[1] for w in self.weight])].tolist()
         self.M,self.mine = self.first[-1], [np.flatnonzero(layers.owner == g) for g in range(len(grid.columns))]
+        self.of_column = np.arange(len(grid.columns))[:, None] == layers.owner
         self.type = [np.float64, *[np.float32]*(len(parts) - 1)] # of others than the first only the mean and the spread count
         self.change = [np.concatenate([self._at(g) @ p.inside.weight[0][:, mine].T for g,mine in enumerate(self.mine)]).astype(t)
                        for p,t in zip(parts, self.type)]
@@ -228,11 +243,11 @@ class _OpenLayers:
         below,units,sums = float(p.bends[0].below), len(one[1]), one[2].shape[1]
         return (owner, units, first, start, below, sums, last, end, len(self.shared[1]) - 1, at, moved, self.M), one
 
-    def _summed(self, i:int, f:np.ndarray, base:np.ndarray, change): # Features `(n, j)`; writes to the last two
+    def _summed(self, i:int, f:np.ndarray, base:np.ndarray, open:Any, change): # Features `(n, j)`; writes to `base` and `change`
         "Sums of one model whose units have kinks."
-        k,where = self.first[i], None if change is None else _address(change[:, self.first[i]:])
-        done = self.lib.layer_sums(_address(f), *f.shape, *cast(tuple, self.plain[i])[0], _address(base[:, k:]), where)
-        if not done: raise MemoryError('what changes of rows do does not fit into memory')
+        k,where = self.first[i], (None, None) if change is None else (_address(open), _address(change[:, self.first[i]:]))
+        done = self.lib.layer_sums(_address(f), *f.shape, *cast(tuple, self.plain[i])[0], where[0], _address(base[:, k:]), where[1])
+        if not done: raise MemoryError('what changes do does not fit into memory')
 
     def _at(self, g:int) -> np.ndarray: # `(q, its features)`
         "Features of a column at its places."
@@ -253,22 +268,26 @@ class _OpenLayers:
         if odd.any(): out[odd] = l.of(x[odd])
         return out
 
-    def sums(self, x:np.ndarray, whole:bool) -> tuple: # As `_OpenTrees.sums`
-        "The same of layers."
+    def _asked(self, x:np.ndarray, parts:slice, some:np.ndarray|None, change) -> np.ndarray: # Writes to the last
         f,base = np.ascontiguousarray(self.features(x), float), np.empty((len(x), self.M))
-        change = np.empty((len(x), self.M, len(self.places.owner))) if whole else None
-        for i,(p,w,(weight,bias),t) in enumerate(zip(self.parts, self.weight, self.nets, self.type)):
+        open,(row,slot) = (None, (None, None)) if some is None else (self.places.columns(some), np.nonzero(some))
+        for i in range(*parts.indices(len(self.parts))):
+            p,(weight,bias),t,mine = self.parts[i], self.nets[i], self.type[i], slice(self.first[i], self.first[i + 1])
             def out(v): # Units of the first layer -> sums
                 for b,f_,v_ in zip(bias[1:], p.inside.bends, weight[1:]): v = f_.of(v) @ v_.T + b
-                return v @ w.astype(t)
-            if self.plain[i] is not None: self._summed(i, f, base, change); continue
+                return v @ self.weight[i].astype(t)
+            if self.plain[i] is not None: self._summed(i, f, base, open, change); continue
             first = f.astype(t) @ weight[0].T + bias[0]
-            base[:, self.first[i]:self.first[i + 1]] = out(first)
-            if change is None: continue
-            own = np.stack([f[:, mine].astype(t) @ weight[0][:, mine].T for mine in self.mine], 1) # `(n, g, h)`
-            moved = first[:, None] - own
-            change[:, self.first[i]:self.first[i + 1]] = np.moveaxis(out(moved[:, self.places.owner] + self.change[i]), 2, 1)
-        return base, change
+            if some is None: base[:, mine] = out(first); continue
+            rest = first[:, None] - (f[:, None]*self.of_column).astype(t) @ weight[0].T # `(n, g, h)`: without a column
+            change[row, mine, slot] = out(rest[row, self.places.owner[slot]] + self.change[i][slot])
+        return base
+
+    def sums(self, x:np.ndarray, parts:slice=slice(None)) -> np.ndarray: return self._asked(x, parts, None, None) # As of `_OpenTrees`
+    def changes(self, x:np.ndarray, some:np.ndarray, parts:slice=slice(None), out:Any=None) -> np.ndarray:
+        if out is None: out = np.zeros((len(x), self.M, len(self.places.owner)))
+        self._asked(x, parts, some, out)
+        return out
 
 # %% ../../nbs/search/20_opened.ipynb #op0015
 class _Opened(NamedTuple):
@@ -351,7 +370,7 @@ def _opened(cf, places:_Places, learnt:Callable) -> _Opened|None: # A fitted exp
         engine = out.make(places, [out.own])
         if isinstance(engine, _OpenTrees) and engine.lib is None: return None # without a compiler rows are asked about
         label = (-np.inf, 0.) if cf.numbers else 0
-        mine = _lead_in(out.own.link, engine.k[0], engine.sums(rows[:_COMPARED], False)[0], label, True)
+        mine = _lead_in(out.own.link, engine.k[0], engine.sums(rows[:_COMPARED]), label, True)
         z = cf.z_train[:_COMPARED].detach().cpu().double().numpy()
         theirs = -z[:, 0] if cf.numbers else z[:, 0] - z[:, 1:].max(1)
         near = np.abs(mine - theirs) <= _FAR*max(1., np.abs(theirs).max())

@@ -63,9 +63,13 @@ class _Isolation(NamedTuple):
     "An isolation forest: how strange rows are."
     trees:Trees # Leaves add how deep they lie
     usual:float # How deep random rows fall, in all trees together
+    engine:Any=None # The same trees as the search of tables reads them
 
     def __call__(self, x:Tensor) -> Tensor: # Rows `(n, d)` -> `(n,)`: .5 for anybody, larger for the strange
-        return 2**(-torch.from_numpy(self.trees.scores(x.detach().cpu().double().numpy())[:, 0]).to(x)/self.usual)
+        depth = (self.trees.scores if self.engine is None else self.engine.sums)(x.detach().cpu().double().numpy())
+        return 2**(-torch.from_numpy(depth[:, 0]).to(x)/self.usual)
+
+    def __reduce__(self): return _Isolation, (self.trees, self.usual) # Another process makes its own engine
 
 def _isolation_of(rows:Tensor) -> _Isolation: # Rows `(m, d)`
     "A forest of rows."
@@ -470,7 +474,8 @@ class Plausible(NamedTuple):
         return dict(zip(('lonely', 'strange', 'pairs'), (v[:, 0] for v in self.company.beyond(self, s.xp[:, None]))))
 
     def take(self, i) -> Plausible: return Plausible._make([*(v[i] for v in self[:-1]), self.company]) # Rows `i`
-    def missing(self, s:State) -> Tensor: return self.company.lacks(self, s.xp[:, None])[:, 0] # `(n,)`
+    def missing(self, s:State) -> Tensor: return self.lacks(s.xp)
+    def lacks(self, x:Tensor) -> Tensor: return self.company.lacks(self, x[:, None])[:, 0] # Rows `(n, d)` -> `(n,)`
     def without_margin(self, asked:bool) -> Plausible: return self
     def kept(self, s:State) -> Plausible: # Bars that rows are within as they stand: what a refinement must keep
         lonely,strange,rare = (v[:, 0] for v in self.company.of(self, s.xp[:, None]))
@@ -529,13 +534,13 @@ def _pasted_rows(company, c:_ClassReference, near:Tensor, enc:Encoded) -> Tensor
 def _by_circle(number:Tensor, entries:int) -> list: # (number of a circle, positions of its rows); entries of a row
     "Rows of one target at a time, and no more than their near rows leave room for."
     most = max(1, _NUMBERS//(_AROUND*entries))
-    return [(j, i) for j in number.unique().tolist() for i in (number == j).nonzero()[:, 0].split(most)]
+    return [(j, i) for j in sorted(set(number.tolist())) for i in (number == j).nonzero()[:, 0].split(most)]
 
 def _demands_on_rows(company, enc:Encoded, label:Tensor) -> Plausible:
     "What rows must reach on their way to their targets; of a row that is there several times it is found once."
     wanted = label if label.ndim > 1 else label[:, None]
     parts = [v.double().cpu().numpy() for v in (enc.x, enc.low, enc.high, enc.frozen, wanted) if v is not None]
-    _,first,of = np.unique(np.concatenate(parts, 1), axis=0, return_index=True, return_inverse=True)
+    _,first,of = np.unique(np.concatenate(parts, 1), axis=0, return_index=True, return_inverse=True) if len(label) > 1 else ((), label, None)
     if len(first) < len(label):
         first,of = (torch.from_numpy(v.ravel()).to(label.device) for v in (first, of))
         return _demands_on_rows(company, enc.take(first), label[first]).take(of)

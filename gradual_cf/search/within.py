@@ -107,11 +107,10 @@ class _Guess:
             out[on, g] = self.more[first + np.abs(v[:, None] - (p.position if named else p.value)[first:end]).argmin(1)]
         return out
 
-    def sums(self, x:np.ndarray, whole:bool) -> tuple: # As those of trees
-        base,change = self.trees.sums(x, whole)
+    def sums(self, x:np.ndarray, parts=None) -> np.ndarray: return self.trees.sums(x) + self._added(x).sum(1)[:, None] # As those of trees
+    def changes(self, x:np.ndarray, some:np.ndarray, parts=None) -> np.ndarray:
         own = self._added(x)
-        if whole: change = change + (own.sum(1)[:, None] - own[:, self.trees.places.owner] + self.more)[:, None]
-        return base + own.sum(1)[:, None], change
+        return self.trees.changes(x, some) + (own.sum(1)[:, None] - own[:, self.trees.places.owner] + self.more)[:, None]
 
 # %% ../../nbs/search/19_within.ipynb #wi11
 class _Plan:
@@ -123,17 +122,17 @@ class _Plan:
         places = _thinned(places_tried(plan), _VALUES)
         trees = _OpenTrees(places, _Itself(places.grid), [part])
         self.engine = _Guess(trees, self.x)
-        known = _Known(places, None, self.engine, None, {}, cf.x_train.std(0).cpu().numpy())
+        known = _Known(places, None, self.engine, None, cf.x_train.std(0).cpu().numpy())
         plan.judged = (plan.x_train, plan.domain.features, plan.model, False), known
         self.plan,self.lead0 = plan, _leads(cf, self.target, q.logits)[0]
         self.need = -self.lead0 + 1e-6 + _margin(cf, self.target)
-        self.here = float(trees.sums(self.x, False)[0][0, 0])
+        self.here = float(trees.sums(self.x)[0, 0])
         j = self.judge = self.judging(1.)
         self.slot = np.flatnonzero(j.may[0])
         self.group = j.columns[self.slot]
         self.moves = j.made(np.repeat(self.x, len(self.slot), 0), np.zeros(len(self.slot), int), self.slot) # Rows with one change
         self.value,self.way = j.cells(self.moves)[np.arange(len(self.slot)), self.group], j.step[0, self.slot]
-        self.guess = trees.sums(self.moves, False)[0][:, 0] - self.here
+        self.guess = trees.sums(self.moves)[:, 0] - self.here
         self.known = np.full(len(self.slot), np.nan) # What moves gain, where the model was asked
         self.seen = {self.x.tobytes()}
         self.best:Any = None # Rank, row
@@ -230,7 +229,7 @@ def _fewer(p:_Plan) -> list: # Rows
     "The best answer with some of its changes alone, and without each; what the surrogate misses least goes first."
     best = p.best[1]
     t,_ = _put_back(p.judge, best[None], np.zeros(1, int))
-    t = t[np.argsort(-p.engine.sums(t, False)[0][:, 0], kind='stable')]
+    t = t[np.argsort(-p.engine.sums(t)[:, 0], kind='stable')]
     alone = [np.where((t[:len(t) - k] != best).any(0), p.x[0], best) for k in _KEPT if k < len(t) - 1]
     return [*alone[:5], *t[:5]]
 
