@@ -347,7 +347,7 @@ def moves_of_rows(cf, enc:Encoded, target:Tensor) -> Iterator[Tensor]: # Rows th
                 _shared(j, xp, done[full])
                 done = done[~full]
             ok = there & j.confirmed(xp, np.arange(len(i)))
-            out[at[ok]] = j.tensor(xp[ok])
+            out[at[torch.from_numpy(ok)]] = j.tensor(xp[ok])
             yield out
         if len(left):
             still = at[torch.from_numpy(left)]
