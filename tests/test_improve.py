@@ -252,7 +252,10 @@ def points():
     return X, lambda df: 1/(1 + np.exp(-(df.a + df.b + .1*df.c - 60)/4)), X[X.sum(axis=1) < 45].head(6)
 
 
-@pytest.mark.parametrize('cost', [None, dict(a=1., b=2., c=9.), dict(a=20., b=40., c=180.)], ids=str)
+def squared(x, v): return (v - x)**2
+
+
+@pytest.mark.parametrize('cost', [None, dict(a=1., b=2., c=9.), dict(a=squared, b=squared)], ids=['distance', 'lines', 'squares'])
 def test_a_change_is_shared_where_that_is_nearer_by_a_tenth(points, cost):
     X, says, rows = points
     of = lambda **more: (cf := GradualCF(predictor(says, tabular(X, cost=cost)), tabular(X, cost=cost), 'sparse', **more).fit(X), cf.explain(rows, 1))

@@ -305,7 +305,7 @@ def _shared(j:_Judge, xp:np.ndarray, rows:np.ndarray): # Writes to `xp`
         cost = np.hypot(far(part, row)[:, None], step) if j.price is None else far(part, row)[:, None] + step
         most = _WORTH*far(xp[row], row)
         found,_ = _one_change(j, part, row, price=np.where(cost < most[:, None], cost, np.inf))
-        won = [r for r,t in found.items() if far(t[None], [r])[0] < _WORTH*far(xp[[r]], [r])[0]]
+        won = [r for r,t in found.items() if far(t[None], np.array([r]))[0] < _WORTH*far(xp[[r]], np.array([r]))[0]]
         for r in won: xp[r] = found[r]
         rows = np.array(won, int)
         _finer(j, xp, rows)
