@@ -22,7 +22,7 @@ from cheapest import cheapest
 from sklearn import base, calibration, compose, config_context, discriminant_analysis, dummy, ensemble, impute, linear_model, naive_bayes, neural_network, pipeline, preprocessing, svm, tree
 from torch import nn
 
-from gradual_cf.all import GradualCF, plausible, prove, tabular
+from gradual_cf.all import GradualCF, plausible, tabular
 from gradual_cf.models.networks import seeded
 from gradual_cf.search.boxes import grid_of
 from gradual_cf.search.proven import ways

@@ -17,7 +17,7 @@ from written import load_task
 from gradual_cf.all import PAPER, PLAUSIBLE, Encoded, GradualCF, Wachter, evaluate, improve, minimal, predictor, put_back, tabular
 from gradual_cf.core import changed_groups, take_rows
 from gradual_cf.models.targets import arrived
-from gradual_cf.use.alternatives import _next_forbidden, _select
+from gradual_cf.use.alternatives import _select
 
 
 @cache
@@ -129,14 +129,6 @@ def test_diversity_covers_more_columns_and_costs_nearness():
     assert wide.quality().distance.mean() >= near.quality().distance.mean()
 
 
-def test_what_is_forbidden_next():
-    sets = {frozenset(s): s for s in ((4,), (1, 2), (3, 5))}
-    assert _next_forbidden(sets, [], 1.) == {1, 2, 3, 4, 5} and _next_forbidden(sets, [], 0.) == {4, 1, 3}
-    assert _next_forbidden(sets, [frozenset({4, 1, 3}), frozenset({4, 1, 5})], 0.) == {4, 2, 3}
-    assert _next_forbidden({frozenset({4}): (4,), frozenset({4, 1}): (4, 1)}, [], 1.) == {4}   # the second has an answer inside
-    assert _next_forbidden(sets, [frozenset()], .5) is None
-
-
 def test_rows_that_are_there_or_cannot_get_there_have_no_answers():
     task, e = cancer()
     said = e.domain.encode(task.X_test).x
@@ -238,16 +230,6 @@ def test_what_hangs_together_moves_together(tied):
     led = steps.groupby(['row', 'step']).feature.agg(set)
     assert all(one & {'a', 'b'} for one in led if 'total' in one)
     assert any(len(one) == 1 for one in led)                                       # only what follows comes along
-
-
-@pytest.mark.night
-def test_prices_decide_which_answers_are_near(tied):
-    e,rows = tied
-    many = e.under(diversity=0.).explain(rows, target=1, k=4)
-    many = found_in(many)
-    price = e.domain.cost(many.answers.x, many.answers.xp)
-    told = pd.DataFrame(dict(row=many.row, first=many.number == 1, price=price.numpy())).groupby(['row', 'first']).price.mean().unstack().dropna()
-    assert len(told) > 10 and told[True].mean() < told[False].mean()               # of rows that have further answers
 
 
 @pytest.mark.night

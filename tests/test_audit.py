@@ -338,20 +338,6 @@ def test_where_only_refusals_differ_no_longer_way_is_found(n):
     assert not got['found'] and got['wrong_way'] == 0
 
 
-@pytest.mark.night
-def test_random_labels_are_rarely_found():
-    "Of 60 audits with labels that mean nothing, some find something: not many more than one in twenty."
-    cf, rows = made(higher=0., n=300)
-    whole = audit(cf, rows, 'sex', test=dict(resamples=99))
-    from gradual_cf.use.audit import _measures_of, _tests
-    measures, hits = _measures_of(whole.refused, whole.answers), 0
-    for seed in range(60):
-        labels = pd.DataFrame(np.random.default_rng(seed).integers(0, 3, (300, 2)), columns=['a', 'b'])
-        p = _tests(measures, _cohorts(labels, 2), 20, 199, seed)
-        hits += min(v for _, v in p.values()) <= .05
-    assert hits <= 8  # more than that would be chance once in a hundred times
-
-
 # What is said
 @pytest.mark.night
 def test_numbers_of_the_text_stand_in_the_frame(told):

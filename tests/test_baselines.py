@@ -14,7 +14,7 @@ from gradual_cf.all import (CEM, LORE, Domain, Encoded, GradualCF, GrowingSphere
 from gradual_cf.baselines.lore import _Condition
 
 QUICK = {Wachter: dict(lam=100., rounds=3, steps=60), CEM: dict(rounds=3, steps=80), GrowingSpheres: dict(samples=100), LORE: dict(samples=200, generations=10)}
-ALL, DOMAINLESS = list(QUICK), [Wachter, CEM, GrowingSpheres]
+DOMAINLESS = [Wachter, CEM, GrowingSpheres]
 
 
 class Linear(nn.Module):

@@ -10,9 +10,9 @@ from cover import cover, few
 from sklearn import compose, ensemble, impute, linear_model, neural_network, pipeline, preprocessing, svm, tree
 from torch import nn
 
-from gradual_cf.all import GradualCF, Question, predictor, prove, tabular
+from gradual_cf.all import GradualCF, Question, predictor, tabular
 from gradual_cf.models.networks import seeded
-from gradual_cf.search import bounds, boxes, compiled, pipelines, proven, readings
+from gradual_cf.search import bounds, boxes, compiled, proven, readings
 from gradual_cf.search.proven import _IS_OPTIMAL, ways
 from gradual_cf.search.readings import has_bounds
 
@@ -150,28 +150,6 @@ def test_a_smaller_change_is_handed_back():
     assert better.prove('distance').verdict.eq('optimal in distance').all()
 
 
-def test_trees_too_large_for_tables_have_no_bounds(monkeypatch):
-    cf, model, X = fitted(np.random.default_rng(17), 'forest')
-    monkeypatch.setattr('gradual_cf.models.trees._MOST_BYTES', 1000)
-    with pytest.raises(ValueError, match='a model that can be bounded'): cheapest(cf, X.head(2))
-
-
-def test_answers_of_a_model_without_bounds_have_no_proof():
-    cf, _, X = fitted(np.random.default_rng(17), 'svc')
-    assert cf.explain(X.head(2)).proof == ['', '']
-
-
-@pytest.mark.night
-def test_a_region_without_bounds_is_counted():
-    cf, _, X = fitted(np.random.default_rng(33), 'pipe_svc')
-    around = cf.explain(X.head(8)).region(free=['kind', 'a', 'b'])
-    kinds = around[around.feature == 'kind']
-    assert around.how.eq('counted on 200 rows').all() and (around.high > around.low).any() and kinds.levels.map(len).gt(1).any()
-    assert all(line.value in line.levels for line in kinds.itertuples())
-    cf, _, X = fitted(np.random.default_rng(22))
-    assert cf.explain(X.head(4)).region().how.eq('certified').all()
-
-
 def test_cents_keep_no_pipeline_shut_and_zigzags_do():
     rng = np.random.default_rng(6)
     X = pd.DataFrame(dict(income=rng.gamma(6, 900, 300).round(2), late=rng.integers(0, 5, 300)))
@@ -182,21 +160,6 @@ def test_cents_keep_no_pipeline_shut_and_zigzags_do():
         assert answers.proof == ['optimal']*5 and (answers.region().how == 'certified').all()
     bins = compose.make_column_transformer((preprocessing.KBinsDiscretizer(5, encode='onehot-dense', quantile_method='averaged_inverted_cdf'), ['income']), remainder='passthrough')
     assert not has_bounds(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X), 'sparse').fit(X))
-
-
-def test_all_columns_are_asked_together(monkeypatch):
-    "Sixty columns of two hundred values are read by one frame of two hundred rows, and each feature has its column."
-    rng, asked, ask = np.random.default_rng(7), [], pipelines.asked_alike
-    monkeypatch.setattr(pipelines, 'asked_alike', lambda f, p, frame: asked.append(len(frame)) or ask(f, p, frame))
-    X = pd.DataFrame({f'c{i}': rng.permutation(np.resize(np.arange(200), 400)) for i in range(60)})
-    X['kind'] = pd.Categorical(rng.permutation(np.resize([f'level {i}' for i in range(190)], 400)))
-    before = compose.make_column_transformer((preprocessing.OneHotEncoder(), ['kind']), remainder=preprocessing.StandardScaler())
-    model = pipeline.make_pipeline(preprocessing.FunctionTransformer(), before, linear_model.LogisticRegression())
-    cf = GradualCF(model.fit(X, X.c0 + X.c1 > 200), tabular(X), 'sparse').fit(X)
-    assert has_bounds(cf) and 0 < sum(asked) < 2500, asked
-    layers = cf.read[1][0].layers
-    names = [*before.get_feature_names_out()]
-    assert [list(X)[g] for g in layers.owner] == [n.partition('__')[2].split('_level')[0] for n in names]
 
 
 def test_what_reads_several_columns_is_named():

@@ -11,11 +11,10 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from gradual_cf.all import Task, load_breast_cancer, save_model
+from gradual_cf.all import Task, load_breast_cancer
 from gradual_cf.cli import _json_lines, app
 from shell import shell
 from toy import loans_of, stretches
-from written import load_task
 
 
 QUICK = 'explain', 'breast_cancer', '--intent', 'sparse'  # the default proves, for seconds
@@ -65,15 +64,6 @@ def test_constraints_come_with_the_question(sh):
     held = ask('--bound', f'{first["feature"]}={low}..{high}')
     assert all(low - 1e-9 <= c['after'] <= high + 1e-9 for c in held['changes'] if c['feature'] == first['feature'])
     assert len(ask('--max-changes', 1)['changes']) == 1
-
-
-@pytest.mark.night
-def test_rows_from_a_file_and_a_model_of_ones_own(sh, tmp_path):
-    _,_,X,_ = load_breast_cancer()
-    X.head(4).assign(note='kept out').to_csv(tmp_path/'rows.csv', index=False)
-    save_model(load_task('breast_cancer').model, tmp_path/'m.safetensors', data='breast_cancer')
-    one = json.loads(sh(*QUICK, '--csv', tmp_path/'rows.csv', '--row', 2, '--model', tmp_path/'m.safetensors', '--json').stdout)
-    assert one['row'] == 2 and one['valid']
 
 
 @pytest.mark.night

@@ -1,20 +1,17 @@
 """The batched `construct` against Algorithm 1 line by line, and what must not depend on the batch."""
 from dataclasses import replace
-from types import SimpleNamespace
 
 import oracle
 import pytest
 import torch
 import toy
 from cover import cover
-from torch import nn
 
-from gradual_cf.all import (PAPER, Encoded, GradualCF, Question, Settings, State, Target, box, chain, compose, construct, fit_logits, init_composite,
+from gradual_cf.all import (Encoded, GradualCF, Settings, State, Target, box, chain, compose, construct, fit_logits, init_composite,
     l2_distance, logit_gap, logit_gap_norm, logit_gap_sum, mix, predict, probe, shortfall, steps)
 from gradual_cf.gradual import _BestSoFar, _loss_of, _reachable
-from gradual_cf.models.networks import seeded
-from gradual_cf.search.composition import admissible, loss_grad
-from gradual_cf.search.goals import Match, violation, prototype_distance, target_score
+from gradual_cf.search.composition import admissible
+from gradual_cf.search.goals import Match, target_score
 from gradual_cf.search.masking import gain_groups
 
 READINGS = dict(mean=logit_gap, norm=logit_gap_norm, sum=logit_gap_sum)
@@ -80,39 +77,6 @@ def test_the_best_state_seen_equals_the_loop(problem, how):
         torch.testing.assert_close(best.xp[i], want, atol=1e-8, rtol=0)
 
 
-def test_a_row_that_ends_below_tau_returns_to_where_it_was_above():
-    p = toy.tokens()
-    cf = GradualCF(p.model, p.domain, 'sparse', masking='gradient', keep='last', tau_slack=0., tau=.8, quantile=.02, sigma=5).fit(p.x)
-    label = 1 - cf.z_train.argmax(1)
-    s = cf.start(Encoded(p.x, p.frozen), label)
-    prob = lambda z: z.softmax(1).gather(1, label[:, None])[:, 0]
-    ever = torch.zeros(len(p.x), dtype=torch.bool)
-    for s in construct(cf, s): ever |= prob(s.logits) >= .8
-    ends_below = ever & (prob(s.logits) < .8)
-    assert ends_below.any()
-    found = cf.search(Question(None, Encoded(p.x, p.frozen), None, label))
-    assert (prob(predict(p.model, found))[ever] >= .8).all()
-    row = ends_below.nonzero()[0]
-    free = replace(p.domain, encode=lambda raw: Encoded(torch.as_tensor(raw).clone(), p.frozen[row]))
-    one = GradualCF(p.model, free, cf.settings)
-    one.x_train,one.z_train,one.stats = cf.x_train,cf.z_train,cf.stats
-    trace = one.trace(p.x[row], target=label[row].item())
-    torch.testing.assert_close(trace[-1].xp, found[row], atol=1e-12, rtol=0)
-
-
-def test_trace_ends_where_explain_ends():
-    p = toy.columns()
-    cf = GradualCF(p.model, p.domain, PAPER, sigma=30, tau=.9).fit(p.x)
-    for i in (1, 2, 3):
-        trace = cf.trace(p.x[i:i + 1])
-        xp = trace[-1].xp if len(trace) else p.x[i:i + 1]
-        torch.testing.assert_close(xp, cf.explain(p.x[i:i + 1]).xp, atol=1e-12, rtol=0)
-        df = trace.df()
-        assert {'step', 'group', 'iteration', 'logit', 'l2', 'prob', 'gap', 'dist'} <= set(df)
-        assert (df.groupby('step').size() == 31).all()
-        assert [s.on.sum().item() for s in trace] == list(range(1, len(trace) + 1))
-
-
 # ---- the probe
 @pytest.fixture(scope='module')
 def p(): return toy.columns()
@@ -131,19 +95,6 @@ def probed(p, n=60, quantile=None, match=logit_gap, **how):
 
 
 def dearer(x, xp): return ((xp - x).abs()*torch.tensor([1., 5, 1, 1, 1, 1]).to(x)).sum(1)
-
-
-class Narrow:
-    "A projection that is asked about entries, never about whole rows."
-    def __call__(self, c, x): raise AssertionError('whole rows')
-    def narrow(self, at, x): return lambda v: v.clamp(.2, .8)
-
-
-@pytest.mark.parametrize('project,legal', [(Narrow(), lambda v: (v >= .2) & (v <= .8)),
-                                           (chain(box(0., 1.), steps(torch.full((6,), .125))), lambda v: (v*8).round() == v*8)])
-def test_what_is_probed_is_legal_up_to_the_last_stretch_of_single_numbers(p, project, legal):
-    s,(group,xp,_) = probed(p, project=project)
-    assert (xp != s.x).any() and legal(xp[xp != s.x]).all() and (group < 3).any()
 
 
 def test_a_match_may_read_the_rows(p):
@@ -188,12 +139,6 @@ def test_small_parts_by_hand(got, want):
     assert out.tolist() == torch.tensor(want, dtype=out.dtype).tolist() if torch.is_tensor(out) else out == want
 
 
-def test_a_chain_is_narrow_only_where_all_links_are_and_a_start_follows_its_seed():
-    assert hasattr(chain(box(0., 1.), steps(torch.ones(2))), 'narrow') and not hasattr(chain(box(0., 1.), lambda c, x: c), 'narrow')
-    a,b = (init_composite(torch.zeros(2, 3), 'normal', seed) for seed in (0, 1))
-    assert torch.equal(a[0], a[1]) and not torch.equal(a, b)
-
-
 def test_a_step_is_taken_along_the_gradient_through_the_view(p):
     "One step of Adam goes as far as the rate, against the sign of the gradient; iterates are judged without the view."
     def view(x): return x.flip(1)
@@ -206,25 +151,6 @@ def test_a_step_is_taken_along_the_gradient_through_the_view(p):
     torch.testing.assert_close(out.xp, s.x + step, atol=1e-6, rtol=0)
     compose(p.model, s, **how, sigma=5, keep='nearest', watch=watch)
     for judged,plain in seen: torch.testing.assert_close(judged, plain)
-
-
-def test_a_step_towards_the_prototype_goes_by_the_masked_entries(p):
-    s = begun(p)
-    near = torch.where(torch.arange(6) % 2 == 0, s.x + 1, s.x - 1)
-    s = s._replace(target=s.target._replace(near=near), on=torch.tensor([[False, True, True, False]]).expand(20, 4))
-    out = compose(p.model, s, p.groups, mix(pull=(1., prototype_distance)), sigma=1, lr=.01)
-    torch.testing.assert_close(out.xp - s.x, torch.tensor([0., -.01, .01, 0, 0, 0], dtype=torch.float64).expand(20, 6), atol=1e-9, rtol=0)
-
-
-def test_gradients_in_parts_are_those_of_the_whole():
-    with seeded(0): net = nn.Linear(600, 2).double().eval()
-    x,sizes = torch.rand(300, 600, dtype=torch.float64), []
-    aim = Target(torch.ones(300, dtype=torch.long), torch.full((300,), .5).double(), torch.zeros(300, 2).double())
-    s = State(Encoded(x, torch.zeros(300, 600, dtype=torch.bool)), x, net(x).detach(), aim)
-    net.register_forward_hook(lambda m, given, out: sizes.append(len(given[0])))
-    g,seen = loss_grad(net, mix(logit=(1., logit_gap)), s)
-    assert sizes == [128, 128, 44] and torch.equal(seen.logits, s.logits)
-    torch.testing.assert_close(g, torch.autograd.functional.jacobian(lambda x: net(x).abs().mean(1).sum(), x))
 
 
 def test_the_nearest_iterate_is_kept_by_the_match_and_the_price_that_were_asked_for(p):
@@ -241,47 +167,9 @@ def test_the_nearest_iterate_is_kept_by_the_match_and_the_price_that_were_asked_
     torch.testing.assert_close(dearer(s.x, out.xp)[paid < INF], paid[paid < INF])
 
 
-class Twice:
-    "The second column is twice the first."
-    def follow(self, xp, x): return torch.cat([xp[:, :1], 2*xp[:, :1], xp[:, 2:]], 1)
-    def holds(self, enc, xp): return ((xp[:, 1] - 2*xp[:, 0]).abs() < 1e-9) & (xp[:, 0] > .2)
-
-
-@pytest.mark.parametrize('keep', ['last', 'nearest'])
-def test_what_follows_is_put_in_after_every_step(p, keep):
-    s,seen = begun(p), []
-    out = compose(p.model, s, p.groups, mix(logit=(1., logit_gap), l2=(.1, l2_distance)), sigma=40, lr=.05, keep=keep, relations=Twice(),
-                  watch=lambda s: seen.append(s.xp.clone()))
-    assert all(torch.equal(xp[:, 1], 2*xp[:, 0]) for xp in [*seen, out.xp])
-    torch.testing.assert_close(out.logits, predict(p.model, out.xp))
-    torch.testing.assert_close(out.c, out.xp)
-    allowed = torch.stack([xp[:, 0] > .2 for xp in seen]).any(0)
-    assert (out.xp[:, 0] > .2)[allowed].all() if keep == 'nearest' else torch.equal(out.xp, seen[-1])    # what breaks a relation is not kept
-
-
 # ---- the loop
 def test_a_class_of_rows_that_are_all_alike_has_no_quantile():
     stats = fit_logits(torch.tensor([[0., 1], [0, 2], [0, 4], [5, 0]]))
     assert _reachable(stats, torch.tensor([1, 1]), .5).shape == (2,)
     told = r'^quantile must be None for a class with one training row, got 0.5 and class \[0\]$'
     with pytest.raises(ValueError, match=told): _reachable(stats, torch.tensor([1, 0]), .5)
-
-
-def test_a_quick_search_finds_about_as_many_and_a_row_that_is_there_takes_no_step(p):
-    cf = GradualCF(p.model, p.domain, 'sparse', tau=.6).fit(p.x)
-    s = begun(p, 30)
-    question = Question(None, s.enc, None, s.target.label)
-    found,fresh = cf.search(question), cf.search_quickly(question)
-    there = lambda xp: predict(p.model, xp).softmax(1).gather(1, s.target.label[:, None])[:, 0] >= .6
-    assert not torch.equal(found, s.x) and there(fresh).sum() >= there(found).sum() - 1 and cf.settings.sigma == 50
-    assert cf.satisfies_settings(s.enc, found, s.target.label)[there(found)].all() and not cf.satisfies_settings(s.enc, s.x, s.target.label)[~there(s.x)].any()
-    assert len(GradualCF(p.model, p.domain, 'sparse').fit(p.x).trace(p.x[1:2], target=int(predict(p.model, p.x[1:2]).argmax()))) == 0
-
-
-def test_company_is_one_more_part_and_a_broken_relation_lacks_all(p):
-    s,short = begun(p, 4), shortfall(begun(p, 4))
-    lacks = lambda s, **ties: violation(SimpleNamespace(settings=object(), ties=ties), s)
-    company = SimpleNamespace(missing=lambda s: torch.tensor([9., 9, 9, -9]).double())
-    beside,holds = lacks(s._replace(target=s.target._replace(demands=(company,)))), torch.tensor([True, False, True, False])
-    assert torch.equal(lacks(s), short) and torch.allclose(beside[:3], short[:3].clamp_min(0) + 9) and torch.allclose(beside[3], short[3])
-    assert torch.equal(lacks(s, relations=SimpleNamespace(holds=lambda enc, xp: holds)), short.masked_fill(~holds, INF))

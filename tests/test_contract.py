@@ -91,10 +91,6 @@ def xgboost():
 def forest(): return RandomForestClassifier(15, max_depth=5, random_state=0)
 
 
-def hist():
-    return HistGradientBoostingClassifier(max_iter=15, max_leaf_nodes=7, categorical_features='from_dtype', random_state=0)
-
-
 def regressor(): return make_pipeline(SimpleImputer(), GradientBoostingRegressor(n_estimators=20, random_state=0))
 
 

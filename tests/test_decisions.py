@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 from torch import nn
 
-from gradual_cf.all import GradualCF, audit, check_evidence, letter, predictor, prove, tabular
+from gradual_cf.all import GradualCF, audit, check_evidence, letter, predictor, tabular
 from gradual_cf.models.networks import seeded
 from gradual_cf.use.evidence import evidence
 

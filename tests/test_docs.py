@@ -155,17 +155,6 @@ def test_names_become_links_once_and_only_in_prose(syms):
     assert out.count('](#api-search.goals-mix)') == 1 and '# `mix`\n' in out and '```python\n`mix`' in out
 
 
-def test_pictures_get_smaller_and_stay_pictures():
-    import io
-    import numpy as np
-    from PIL import Image
-    a = np.zeros((60, 60, 4), np.uint8) + 255
-    a[10:50, 10:50, :3] = np.random.default_rng(0).integers(0, 4, (40, 40, 3))*60
-    Image.fromarray(a).save(out := io.BytesIO(), 'PNG', compress_level=0)
-    small = execute.smaller(out.getvalue())
-    assert len(small) < len(out.getvalue()) and Image.open(io.BytesIO(small)).size == (60, 60) and execute.smaller(small) == small
-
-
 def test_an_address_is_named_once_there_is_one(monkeypatch):
     "Nothing that a reader clicks leads to an address that ends in .invalid; `git_url` of settings.ini turns the links on."
     asked = next(c.source for c in nbformat.read(ROOT/'nbs/index.ipynb', 4).cells if c.source.startswith('## Install'))

@@ -66,34 +66,6 @@ def test_it_fits_the_schema(asked):
         assert all(a['valid'] or a['size'] is None for a in told['answers'])
 
 
-@pytest.mark.night
-def test_the_checker_finds_the_same(asked):
-    for text in asked[3]: assert found(json.loads(text)) == []
-
-
-@pytest.mark.night
-def test_the_checker_finds_what_was_changed(asked):
-    told = next(told for told in map(json.loads, asked[3]) if told['answer']['valid'])
-    names = [c['name'] for c in told['columns']]
-    first = told['answer']['changed'][0]
-    at = names.index(first)
-    new = told['answer']['answer']
-    forged = [(('answer', 'after'), .999, 'the model says'), (('answer', 'before'), .4, 'of the row'),
-              (('answer', 'valid'), False, 'the answer says otherwise'), (('answer', 'changed'), [], 'changed, and the answer says otherwise'),
-              (('answer', 'answer'), [told['answer']['data'][k] if k == at else v for k, v in enumerate(new)], 'changed, and the answer says otherwise'),
-              (('answer', 'answer'), [not v if n == 'member' else v for n, v in zip(names, new)], "'member' changed and may not"),
-              (('answer', 'answer'), [-5 if n == 'age' else v for n, v in zip(names, new)], "'age' must not be -5"),
-              (('answer', 'answer'), [33.5 if n == 'age' else v for n, v in zip(names, new)], "'age'"),
-              (('answer', 'answer'), ['astronaut' if n == 'job' else v for n, v in zip(names, new)], "'job' must be one of"),
-              (('question', 'max_changes'), 0, 'no more than 0 may')]
-    for path, v, words in forged:
-        bad = changed(told, path, v)
-        try: said = found(sealed(bad))
-        except checker.Unreadable as e: said = [str(e)]
-        assert any(words in s for s in said) or 'age' in words and said, (path, v, said)
-        assert any('sha256' in s for s in found(bad)) if words != "'age'" else True
-
-
 def test_dates_of_an_answer_are_held_against_their_bounds():
     c = dict(feature='since', columns=['since'], may_change=True, low='2020-03-01T00:00:00', high=None, decimals=0)
     assert checker.breaks(c, ['2020-02-29T00:00:00']) and not checker.breaks(c, ['2020-03-01T00:00:00'])

@@ -1,11 +1,10 @@
-"""What goes wrong around the method: networks that fail, Ctrl-C, folders that nobody may write, full disks, clocks, no `fcntl`.
+"""What goes wrong around the method: networks that fail, Ctrl-C, folders that nobody may write, full disks.
 
-`tests/test_batch.py` kills runs and mounts small disks; here is what a call, a run or a file promises when something else fails.
+`tests/test_batch.py` kills runs; here is what a call, a run or a file promises when something else fails.
 """
 import os
 import signal
 import tempfile
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pandas as pd
 import pytest
 import torch
 from shell import command, forked, without_data
-from test_batch import _finished, content, explainer, loans, parts_in, wait_until
+from test_batch import explainer, loans, parts_in, wait_until
 from torch import nn
 from written import load_task
 
@@ -24,7 +23,6 @@ from gradual_cf.core import atomic
 from gradual_cf.models.fingerprints import kept
 
 TRAIN = loans(400, 1).drop(columns='account')
-FAULT = 'GRADUAL_CF_TEST_FAULT'  # What is about to go wrong: in the environment, since a network that changes is another network
 
 
 @pytest.fixture(scope='module')
@@ -42,9 +40,6 @@ class Failing(nn.Module):
         self.net,self.fault = net,fault
 
     def forward(self, x): return self.fault(self.net(x), x)
-
-
-def failing(cf, fault, **how): return GradualCF(Failing(cf.model, fault), cf.domain, 'sparse', **how).fit(TRAIN)
 
 
 # ---- networks that fail
@@ -65,48 +60,7 @@ def test_values_for_which_a_network_answers_nan_cost_no_row(cf, how):
     assert not np.isnan(cfs.prob).any() and not cfs.xp.isnan().any()
 
 
-def at_a_debt(z, x):
-    "NaN, or in the midst of the search an error of the card, at one debt, while the environment says so."
-    there = (x[:, 1] - .123).abs() < 1e-9
-    if os.environ.get(FAULT) == 'raise' and len(x) > 20 and there.any(): raise RuntimeError('the card fell off the bus')
-    return torch.where((there & (os.environ.get(FAULT) == 'nan'))[:, None], torch.nan, z)
-
-
-@pytest.mark.night
-@pytest.mark.parametrize('fault', ['raise', 'nan'])  # workers: test_batch.py, and the soak
-def test_a_network_that_fails_at_a_row_names_it_and_loses_nothing(cf, tmp_path, monkeypatch, fault):
-    low,high = (cf.domain.features[1].low, cf.domain.features[1].high)
-    df = loans(90)
-    df.loc[70, 'debt'] = low + .123*(high - low)
-    frail = failing(cf, at_a_debt, sigma=0)
-    monkeypatch.setenv(FAULT, fault)
-    with pytest.raises(ValueError, match=r'rows 60\.\.79 of ds: .*(card fell off|for row 10 of 20)'): explain_dataset(frail, df, tmp_path/'out', batch_size=20)
-    had = _finished(tmp_path/'out')
-    assert {0, 1, 2} <= {*had} and 3 not in had
-    monkeypatch.delenv(FAULT)
-    explain_dataset(frail, df, tmp_path/'out', batch_size=20)
-    assert content(tmp_path/'out') == content(explain_dataset(frail, df, tmp_path/'whole', batch_size=20))
-
-
 # ---- Ctrl-C
-def counted(z, x):
-    "Ctrl-C at one of the next passes."
-    left = int(os.environ.get(FAULT, -1))
-    if left >= 0: os.environ[FAULT] = str(left - 1)
-    if left == 0: raise KeyboardInterrupt
-    return z
-
-
-@pytest.mark.night
-def test_a_run_that_was_stopped_goes_on(cf, tmp_path, monkeypatch):
-    e,df = failing(cf, counted, sigma=5), loans(60)
-    monkeypatch.setenv(FAULT, '100000')
-    whole = content(explain_dataset(e, df, tmp_path/'whole', batch_size=10))
-    monkeypatch.setenv(FAULT, str((100_000 - int(os.environ[FAULT]))//2))  # in the middle
-    with pytest.raises(KeyboardInterrupt): explain_dataset(e, df, tmp_path/'out', batch_size=10)
-    had = _finished(tmp_path/'out')
-    assert 0 < len(had) < 6 and not list((tmp_path/'out').glob('.part*'))
-    assert content(explain_dataset(e, df, tmp_path/'out', batch_size=10)) == whole
 
 
 @pytest.mark.night
@@ -124,7 +78,7 @@ def test_ctrl_c_of_the_command_says_how_to_go_on(networks, tmp_path):
     assert 2 < parts_in(tmp_path/'out') < 114 and not list((tmp_path/'out').glob('.part*'))
 
 
-# ---- folders, disks and clocks
+# ---- folders and disks
 @contextmanager
 def read_only(folder):
     "A folder in which this process may not write, also where it is root's."
@@ -169,30 +123,3 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(cf, rows, tmp_path):
         with pytest.raises(OSError), atomic(path) as tmp: tmp.write_bytes(before)
     finally: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ['a.zip']
-
-
-@pytest.mark.night
-@pytest.mark.filterwarnings('ignore:clamping frac')  # of the progress bar
-def test_a_clock_that_is_set_back_changes_nothing(cf, tmp_path, monkeypatch):
-    whole,now = content(explain_dataset(cf, loans(40), tmp_path/'whole', batch_size=10)), [time.time()]
-    def back():
-        now[0] -= 60
-        return now[0]
-    out = tmp_path/'out'
-    explain_dataset(cf, loans(40), out, batch_size=10)
-    for k in (1, 3): _finished(out)[k].unlink()
-    for path in out.iterdir(): os.utime(path, (time.time() + 86400,)*2)  # files from tomorrow
-    monkeypatch.setattr(time, 'time', back)
-    assert content(explain_dataset(cf, loans(40), out, batch_size=10, progress=True)) == whole
-
-
-@pytest.mark.night
-def test_without_fcntl_a_folder_is_still_of_one_run(cf, tmp_path, monkeypatch):
-    "As on systems whose locks are files: filelock falls back to them where `fcntl` is missing."
-    import filelock
-    from gradual_cf.models import fingerprints as identity
-    for module in (filelock, identity): monkeypatch.setattr(module, 'FileLock', filelock.SoftFileLock)
-    out = explain_dataset(cf, loans(20), tmp_path/'out', batch_size=10)
-    with filelock.SoftFileLock(out/'.lock'), pytest.raises(ValueError, match='in use by another run'): explain_dataset(cf, loans(20), out, batch_size=10)
-    assert kept('a.txt', lambda: 'x', lambda v, path: path.write_text(v), Path.read_text, folder=tmp_path) == 'x'
-    assert sorted(p.name[:5] for p in out.iterdir()) == ['_mani', 'part-', 'part-']

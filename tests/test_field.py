@@ -10,13 +10,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 pytest.importorskip('xgboost', reason='need xgboost (make .venv/.extras)')
-from benchmarks.field import exchange, learners, parts, registry, tables  # noqa: E402
+from benchmarks.field import exchange, learners, parts, tables
 from benchmarks.field import flow  # noqa: E402
 from benchmarks.field.case import case_of  # noqa: E402
 from benchmarks.field.flow import Flow  # noqa: E402
-from benchmarks.field.gather import gathered, with_kept  # noqa: E402
+from benchmarks.field.gather import with_kept
 from benchmarks.field.judges import Judges, log_kernel_density  # noqa: E402
-from benchmarks.field.parts import Part  # noqa: E402
 from benchmarks.field.picture import worthy  # noqa: E402
 
 ROWS = 36 # All of Wine that there are to explain
@@ -108,15 +107,6 @@ def test_a_peer_answers_fails_and_is_cut_off(peer, wine):
     assert (wine.ask(codes[~gone]).argmax(1) == wine.target[:len(codes)][~gone]).all()
     assert 'cut off' in told['words'] or 'no way' in told['words'] # that it came back at all shows the cut: the loop of row 2 has no end
     assert told['fit'] >= 0 and told['memory'] >= 0
-
-
-@pytest.mark.night
-def test_a_method_that_fails_is_one_line_with_its_words(wine, judges, tmp_path, monkeypatch):
-    def fails(*_): raise RuntimeError('does not install: no')
-    monkeypatch.setattr(registry, 'run', fails)
-    parts.do(wine, judges, Part('wine', 'xgboost', 'DiCE random', 0), tmp_path, tmp_path, 2., 1.)
-    line = gathered(tmp_path).iloc[0]
-    assert line.rows == 0 and line.words == 'does not install: no'
 
 
 def test_codes_come_back_as_they_went(wine):

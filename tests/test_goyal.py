@@ -5,7 +5,7 @@ from torch import nn
 from written import load_task
 
 from gradual_cf.all import FIDO, Goyal, images, predict
-from gradual_cf.baselines.regions import _collage, _exact_scores, _nearest_donors, _pooled_linear, _slope_scores
+from gradual_cf.baselines.regions import _collage, _nearest_donors, _slope_scores
 from gradual_cf.models.targets import log_prob
 
 
@@ -32,19 +32,6 @@ def ask(net, rows, tau=.9, **more):
     enough = [t for t in range(prob.shape[1]) if (prob[:, t] >= tau).sum() > 2]
     some = (prob[:, enough[0]] < .2).nonzero()[:5, 0]
     return e, rows[some], [enough[0]]*len(some)
-
-
-def test_exact_scores_are_what_the_head_says(rows):
-    net = pooled()
-    maps, head = net[:2](rows), net[2:]
-    a, b, t = maps[:4], maps[4:8], torch.tensor([0, 1, 2, 1])
-    out = _exact_scores(net[-1], a.flatten(2), b.flatten(2), head(a), t)
-    for n in range(4):
-        for i in range(12):
-            for j in range(12):
-                edited = a[n].flatten(1).clone()
-                edited[:, i] = b[n].flatten(1)[:, j]
-                torch.testing.assert_close(out[n, i, j], log_prob(head(edited.view(1, 5, 3, 4)), t[n:n + 1])[0])
 
 
 def test_slopes_are_exact_to_first_order(rows):
@@ -173,10 +160,3 @@ def test_a_range_of_its_own(rows):
     one, x, target = ask(net, rows)
     two = Goyal(shifted, images(block=1, bounds=(-1, 1)), tau=.9).fit(2*rows - 1)
     torch.testing.assert_close(two.edits(2*x - 1, target).prob, one.edits(x, target).prob)
-
-
-def test_heads_that_are_a_mean_and_a_linear_layer():
-    linear = nn.Linear(4, 2)
-    assert _pooled_linear(nn.Sequential(nn.AdaptiveAvgPool2d((1, 1)), nn.Flatten(), nn.Dropout(.2), linear)) is linear
-    for other in (nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten(), linear), nn.Sequential(nn.AdaptiveMaxPool2d(1), nn.Flatten(), linear), nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.ReLU(), nn.Flatten(), linear), linear):
-        assert _pooled_linear(other) is None

@@ -1,11 +1,9 @@
 """Names of what is kept and of what a run was begun with: equal for equal things, and for nothing else."""
 import functools
 import math
-import pickle
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -18,8 +16,6 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 from gradual_cf.all import GradualCF, box, explain_dataset, tabular, tabular_mlp, train
-from gradual_cf.core import Entrywise
-from gradual_cf.models.asking import cancelled_when, evaluating
 from gradual_cf.scale.batch import _known_by
 from gradual_cf.models.fingerprints import fingerprint, kept
 
@@ -100,13 +96,6 @@ def test_a_fingerprint_is_the_same_in_the_run_that_compiles_and_in_the_next(monk
     assert fingerprint(kept) == before
 
 
-@pytest.mark.parametrize('dtype', [pd.Int64Dtype, pd.StringDtype, lambda: pd.CategoricalDtype(['a', 'b']), lambda: pd.DatetimeTZDtype(tz='UTC')], ids='whole text category time'.split())
-def test_a_dtype_that_was_asked_is_the_same_one(dtype):
-    asked = dtype()
-    for name in ('itemsize', 'kind', 'numpy_dtype', 'name', '_is_boolean', '_can_hold_na', 'index_class', 'na_value'): getattr(asked, name, None)
-    assert fingerprint(asked) == fingerprint(dtype())
-
-
 @pytest.mark.night
 def test_what_was_used_is_the_same_one():
     X = pd.DataFrame(dict(a=np.arange(40.)/8, b=np.r_[np.arange(39.), 1/3], c=pd.Categorical(['x', 'y']*20)))
@@ -121,37 +110,10 @@ def test_what_was_used_is_the_same_one():
     assert fingerprint(tabular(X.assign(b=X.b.round()))) != fingerprint(domain)
 
 
-class Asked:
-    def __init__(self, v): self.v = v
-    @cached_property
-    def twice(self): return 2*self.v
-
-
-class Sealed(Asked):
-    def __getstate__(self): return self.v % 10
-
-
-def test_what_a_thing_works_out_is_no_part_of_it():
-    asked = Asked(3)
-    assert asked.twice == 6 and fingerprint(asked) == fingerprint(Asked(3)) != fingerprint(Asked(4))
-    assert fingerprint(Sealed(3)) == fingerprint(Sealed(13)) != fingerprint(Asked(3))  # what says itself what it is made of is heard
-
-
 def test_dtypes_are_told_apart():
     kinds = [pd.Int64Dtype(), pd.UInt8Dtype(), pd.StringDtype('python'), pd.CategoricalDtype(['a', 'b']), pd.CategoricalDtype(['a', 'c']),
              pd.CategoricalDtype(['a', 'b'], ordered=True), pd.DatetimeTZDtype(tz='UTC'), pd.DatetimeTZDtype(tz='Europe/Vienna'), pd.IntervalDtype('int64'), pd.IntervalDtype('float64')]
     assert len(set(map(fingerprint, kinds))) == len(kinds)
-
-
-def least(c, x, k): return c.clamp_min(k)
-
-
-def test_constants_do_not_grow_with_use_in_a_pickle():
-    projection = Entrywise(least, torch.ones(9))
-    before = pickle.dumps(projection)
-    projection(torch.rand(4, 9), None)
-    assert pickle.dumps(projection) == before
-    assert torch.equal(pickle.loads(before)(torch.rand(4, 9), None), torch.ones(4, 9))
 
 
 def test_what_two_want_at_once_is_made_once(tmp_path):
@@ -302,10 +264,3 @@ def test_a_model_that_does_not_repeat_itself_is_named_and_may_go_on(tmp_path):
             out = explain_dataset(answering(model), quarters()[:12], tmp_path/'out', batch_size=6)
     with pytest.warns(UserWarning, match='repeat'), pytest.raises(ValueError, match=r"model '\w+' there, '\w+' now"):
         explain_dataset(answering(other), quarters()[:12], out, batch_size=6)
-
-
-@pytest.mark.night
-def test_a_run_has_the_same_name_while_other_threads_ask():
-    cf = answering(Scaled())
-    before = fingerprint(type(cf))
-    with evaluating(cf.model), cancelled_when(lambda: False): assert fingerprint(type(cf)) == before

@@ -10,7 +10,7 @@ from torch import nn
 from toy import sharpen
 from written import load_task
 
-from gradual_cf.all import (PAPER, Encoded, GradualCF, State, Target, construct, images, improve, load_mnist, predict, put_back, without_images)
+from gradual_cf.all import (PAPER, Encoded, GradualCF, State, Target, construct, images, improve, load_animals, load_mnist, predict, put_back, without_images)
 from gradual_cf.core import changed_groups
 from gradual_cf.data.images import _SHIFTS, _arrange, pixels
 from gradual_cf.gradual import _best_place
@@ -153,3 +153,9 @@ def test_no_block_is_needless_without_images():
     cfs = cf.explain(np.array(task.X_test[:12]), (np.array(task.y_test[:12]) + 1) % 10)
     inside = cf.satisfies_settings(cfs.enc, cfs.xp, cfs.tensors.target)
     assert inside.double().mean() > .5 and improve(cf, cfs, (put_back,)).xp[inside].equal(cfs.xp[inside])
+
+
+@pytest.mark.night
+def test_a_seed_of_animals_is_a_data_set():
+    def drawn(seed): return np.stack(load_animals(seed, rows=30, tests=1)[0]['image'][:])
+    assert drawn(0).shape == (30, 32, 32, 3) and (drawn(0) == drawn(0)).all() and (drawn(0) != drawn(1)).any()

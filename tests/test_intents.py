@@ -7,7 +7,7 @@ from lightgbm import LGBMClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from gradual_cf.all import GradualCF, predictor, prove, tabular
+from gradual_cf.all import GradualCF, predictor, tabular
 from gradual_cf.search.confirmed import ensemble_of
 
 MODELS = dict(forest=lambda: RandomForestClassifier(10, n_jobs=1),

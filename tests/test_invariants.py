@@ -11,12 +11,10 @@ import torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 
-from gradual_cf.all import (PAPER, Encoded, GradualCF, State, Target, block_groups, box, chain, cost, fit_logits, logit_gap, predict, predictor,
-    shortfall, steps, tabular)
+from gradual_cf.all import Encoded, GradualCF, State, Target, block_groups, fit_logits, logit_gap, predict, predictor, shortfall, tabular
 from gradual_cf.gradual import _aim_inside, _least_lead
 from gradual_cf.models.asking import _ASKED, with_graph
-from gradual_cf.search.composition import _pack, admissible
-from gradual_cf.search.goals import Lead, Match, merit, max_changes_of, distance_or_cost
+from gradual_cf.search.goals import Lead, Match, merit
 from gradual_cf.models.targets import arrived, lead_of
 
 
@@ -40,32 +38,6 @@ def test_numbers_in_any_dtype():
         assert (z.argmax(1) == cfs.target)[cfs.valid].double().mean() > .9
 
 
-@pytest.mark.night
-def test_a_16_bit_model_keeps_small_steps():
-    df,y,net = made.bank()
-    half = deepcopy(net).bfloat16()
-    some = df.iloc[:20]
-    whole,narrow = (GradualCF(m, tabular(df), PAPER, sigma=50, legal=False).fit(df).explain(some) for m in (net, half))
-    moved = (narrow.xp - narrow.x)[narrow.mask]
-    assert (moved != moved.bfloat16().float()).any() and (narrow.xp[~narrow.mask] == narrow.x[~narrow.mask]).all()
-    assert (narrow.mask == whole.mask).double().mean() > .9
-
-
-floats = st.floats(-5, 5, width=32)
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(floats, min_size=4, max_size=4), st.lists(floats, min_size=4, max_size=4))
-def test_projections_are_idempotent_and_admissible(c, x):
-    c,x = torch.tensor([c], dtype=torch.float64), torch.tensor([x], dtype=torch.float64).clamp(0, 1)
-    x[0, 3] = (x[0, 3]*4).round()/4
-    low,high = torch.zeros_like(x), torch.ones_like(x)
-    low[0, 1],high[0, 2] = x[0, 1],x[0, 2]     # the second may only grow, the third may only fall
-    enc,rules = Encoded(x, torch.zeros(1, 4, dtype=torch.bool), low, high), chain(box(0., 1.), steps(torch.tensor([0, 0, 0, .25])))
-    out = admissible(enc, c, rules)
-    torch.testing.assert_close(admissible(enc, out, rules), out)
-    assert (out >= 0).all() and (out <= 1).all() and out[0, 1] >= x[0, 1] and out[0, 2] <= x[0, 2] and (out[0, 3]*4) % 1 == 0
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.integers(1, 20), st.integers(1, 20), st.integers(1, 20))
 def test_blocks_cover_an_image_of_any_size(h, w, block):
@@ -75,22 +47,6 @@ def test_blocks_cover_an_image_of_any_size(h, w, block):
     ids = block_groups((3, h, w), block)
     assert (ids[0] == ids[2]).all() and set(ids.unique().tolist()) == set(range((-(-h//block))*(-(-w//block))))
     assert torch.bincount(ids[0].flatten()).max() <= block**2
-
-
-def test_packing_finds_every_masked_entry():
-    mask = torch.rand(50, 3, 4, generator=torch.Generator().manual_seed(0)) < .3
-    mask[0] = False
-    at,real = _pack(mask)
-    back = torch.zeros(50, 12, dtype=torch.bool).scatter(1, at, real)
-    assert torch.equal(back.view_as(mask), mask)
-
-
-def test_merit_orders_arrival_before_distance():
-    z = torch.tensor([[0., 4.], [0., 1.], [1., 0.], [4., 0.]])
-    enc = Encoded(torch.zeros(4, 1), torch.zeros(4, 1, dtype=torch.bool))
-    s = State(enc, enc.x, z, Target(torch.ones(4, dtype=torch.long), torch.full((4,), .7)))
-    m = merit(shortfall(s), torch.tensor([9., .1, .1, .1]))
-    assert m.argsort(descending=True).tolist() == [1, 0, 2, 3] and (m[:2] > 0).all() and (m[2:] < 0).all()
 
 
 def test_a_row_at_the_bar_is_inside_in_a_batch_of_any_size():
@@ -121,18 +77,6 @@ def dropping(seed=0, rate=.5):
 
 def modes(*models): return [m.training for model in models for m in model.modules()]
 def numbers(n=120, seed=0): return pd.DataFrame(np.random.default_rng(seed).normal(0, 1, (n, 3)).round(2), columns=list('abc'))
-
-
-@pytest.mark.night
-def test_a_pool_of_threads_gets_the_answers_of_one_and_leaves_the_mode():
-    df, net = numbers(), dropping()
-    cf, before = GradualCF(net, tabular(df), 'sparse', sigma=4).fit(df), modes(net)
-    rows = [df.iloc[i:i + 6] for i in range(0, 120, 6)]
-    alone = [cf.explain(r) for r in rows]
-    for threads in (2, 8, 20):
-        with ThreadPoolExecutor(threads) as pool: together = list(pool.map(lambda r: cf.explain(r), rows))
-        for a,b in zip(alone, together): assert torch.equal(a.xp, b.xp) and np.array_equal(a.prob, b.prob)
-        assert modes(net) == before and not _ASKED
 
 
 @pytest.mark.night
@@ -267,14 +211,6 @@ def test_the_least_lead_is_that_of_a_share_of_the_rows_of_the_class():
     assert _least_lead(z, torch.tensor([1]), 0.).tolist() == [1.]
 
 
-def test_a_number_lacks_its_way_to_the_interval():
-    inf = torch.inf
-    y = torch.tensor([[1.], [3.], [7.], [-inf], [3.], [torch.nan]])
-    ends = torch.tensor([[2., 5.]]*4 + [[-inf, inf]]*2)
-    s = State(Encoded(y, y > 9), y, y, Target(ends, torch.full((6,), .5), y*0))
-    assert shortfall(s).tolist() == [1., -1., 2., inf, -inf, inf]
-
-
 def test_parts_that_are_missing_add_up_and_spare_room_is_the_least():
     "A probability, a gap of logits and a lead, by hand."
     z = torch.tensor([[0., 2.], [0., 2.], [1., 0.]], dtype=torch.float64)
@@ -290,20 +226,6 @@ def test_parts_that_are_missing_add_up_and_spare_room_is_the_least():
     assert lead_of(torch.stack([z, -z], 1), aim.label[:, None].expand(3, 2)).tolist() == [[2, -2], [2, -2], [-1, 1]]
     nan = s._replace(logits=torch.full_like(z, torch.nan))
     assert shortfall(nan).tolist() == [torch.inf]*3
-
-
-def test_what_answers_take():
-    x,xp = torch.zeros(2, 3), torch.tensor([[1., 0, 2], [0, 0, 0]])
-    s = State(Encoded(x, torch.zeros(2, 2, dtype=torch.bool)), xp, None, Target(torch.zeros(2).long(), torch.zeros(2)))
-    groups,price = torch.tensor([0, 1, 1]), lambda x, xp: 3*(xp - x).sum(1)
-    many,far = cost(s, groups)
-    assert many.tolist() == [2, 0] and far.tolist() == pytest.approx([5**.5, 0]) == distance_or_cost(x, xp).tolist()
-    many,far = cost(s, groups, price)
-    assert many.tolist() == [0, 0] and far.tolist() == [9, 0] == distance_or_cost(x, xp, price).tolist()
-    enc = s.enc._replace(most=torch.tensor([1, 9]))
-    assert max_changes_of(SimpleNamespace(settings=object()), s.enc).tolist() == [2, 2]
-    assert max_changes_of(SimpleNamespace(settings=object()), enc).tolist() == [1, 2]
-    assert max_changes_of(SimpleNamespace(settings=SimpleNamespace(max_changes=1)), s.enc).tolist() == [1, 1]
 
 
 def test_what_has_arrived_is_better_then_the_nearest_then_what_lacks_less():

@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 from toy import Score
 
-from gradual_cf.all import (LORE, Counterfactuals, GradualCF, GrowingSpheres, as_batches, audit, because, check_evidence, confirm, evaluate,
-    explain_dataset, frames, letter, predictor, prove, stepper, tabular)
+from gradual_cf.all import (LORE, Counterfactuals, GradualCF, GrowingSpheres, as_batches, audit, because, check_evidence, confirm,
+    evaluate, explain_dataset, frames, letter, predictor, stepper, tabular)
 from gradual_cf.models.targets import CLASSES
 from gradual_cf.search.proven import ways
 

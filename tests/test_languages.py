@@ -169,21 +169,6 @@ def test_letters_of_all_languages_are_checked_together(shop):
         with pytest.raises(ValueError, match='text must'): check_evidence(bad, cf)
 
 
-@pytest.mark.night
-def test_four_reasons_are_told_where_four_exist():
-    rng = np.random.default_rng(0)
-    df = pd.DataFrame(rng.integers(0, 100, (300, 6)), columns=list('abcdef'))
-    cf = linear(tabular(df, immutable=['f']), df, [1, 1, 1, -1, 1e-4, .5])
-    rows = refused(cf, df).iloc[:25]
-    answer, found = cf.explain(rows, 1), reasons(cf, rows, 4, target=1)
-    told, before = ([json.loads(t)['reasons'] for t in letter(answer, format='json', house=dict(reasons=k))] for k in (4, None))
-    assert [len(t) for t in told] == [len(found.of(i)) for i in range(len(rows))] and not any(before)
-    for i, sentences in enumerate(told):
-        lines = found.frame[found.frame.row == i]
-        assert [re.match('(.*) (?:too|counted)', s)[1].lower() for s in sentences] == list(lines['columns'].str.lower())
-        assert ['too high' in s for s in sentences] == [float(l.has) > float(l.compared) for l in lines.itertuples()]
-
-
 def test_a_row_without_an_answer_is_told_its_reasons():
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.integers(0, 100, (200, 3)), columns=list('abc'))

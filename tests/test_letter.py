@@ -109,15 +109,6 @@ def test_letters_of_any_table_prove_themselves(df, form, language):
     assert check.legal.all()
 
 
-@pytest.mark.night
-@pytest.mark.parametrize('form', FORMATS)
-def test_values_read_from_the_text_flip_the_decision(evil, form):
-    cf, df, answer = evil
-    check = check_evidence(letter(answer, format=form, date=DAY), cf, refused(cf, df))
-    assert len(check) == len(answer) and check[['flips', 'legal', 'row', 'model', 'data', 'settings']].to_numpy().all()
-    assert np.allclose(check.after, answer.prob) and np.allclose(check.before, answer.before)
-
-
 def resealed(text, **told):
     "A letter whose record says something else."
     sealed = carried(text)[1]
@@ -277,26 +268,6 @@ def test_nothing_gets_out_of_its_cell():
 
 
 @pytest.mark.night
-def test_what_is_told_is_enough_on_its_steps_and_no_more_than_needed(evil):
-    "Of rows whose answer is a number: what the letter says leads there, and one step less does not."
-    cf, df, answer = evil
-    seen = 0
-    for text, (_, row) in zip(letter(answer, format='json', date=DAY), df.loc[answer.data.index].iterrows()):
-        changes = {c['name']: c for c in json.loads(text)['changes']}
-        there = pd.DataFrame([row]).astype(df.dtypes)
-        for name, c in changes.items():
-            if name == 'home': there[name] = there[name].where(False, c['enough'].replace('\\n', '\n').split(' or ')[0])
-            else: there[name] = pd.Series([float(re.search(r'-?[\d,.]*\d', c['enough'])[0].replace(',', ''))], there.index).astype(df[name].dtype)
-        decided = lambda rows: (cf.logits(rows, cf.encode(rows).x).argmax(1) == 1).item()
-        assert decided(there)
-        if len(changes) == 1 and (name := next(iter(changes))) != 'home':
-            less = there.assign(**{name: there[name] + (-1 if 'late' in name else -.02)*np.sign(there[name] - row[name])*(1 if 'late' not in name else 1)})
-            seen += 1
-            assert not decided(less if 'late' not in name else there.assign(**{name: there[name] + 1}))
-    assert seen > 5
-
-
-@pytest.mark.night
 def test_templates_of_the_bank(evil):
     cf, _, answer = evil
     own = "{% extends 'letter' %}{% block title %}Hello {{ row }}{% endblock %}{% block closing %}Call us.{% endblock %}"
@@ -354,21 +325,6 @@ def test_changes_that_nobody_needs_are_not_told():
 
 
 @pytest.mark.night
-def test_letter_frame_plot_and_text_print_the_same_number():
-    r = np.random.default_rng(0)
-    df = pd.DataFrame({'children': r.poisson(1, 80).astype(float), 'share': r.random(80).round(2), 'income': r.lognormal(8, 1, 80).round(2)})
-    domain = tabular(df)
-    cf = linear(domain, df, [1, 1, 1])
-    answer = cf.explain(refused(cf, df), 1)
-    texts, pages = letter(answer, format='json', date=DAY), [carried(t)[1] for t in letter(answer, date=DAY)]
-    for k, line in answer.changes().iterrows():
-        record = json.loads(texts[line.row])['record'][list(df).index(line.feature)]
-        told = float(record['after'].replace(',', ''))
-        assert told == line.after == answer.raw[line.feature].iloc[line.row]
-        assert line.after in json.loads(pages[line.row])['answer']['answer'] and value_text(line.after) in answer[line.row].text() and float(value_text(line.after).replace(',', '')) == told
-
-
-@pytest.mark.night
 def test_two_columns_with_the_same_words(evil):
     cf, _, answer = evil
     names = {c: 'the same' for c in ('<b>income</b>', 'late | payments', 'home', 'age')}
@@ -383,20 +339,6 @@ def test_digests_follow_what_they_name(evil):
     assert fingerprints_of(GradualCF(cf.model, cf.domain, 'sparse', tau=.7).fit(df))['settings'] != own['settings']
     less = GradualCF(cf.model, cf.domain, 'sparse').fit(df.iloc[1:])
     assert fingerprints_of(less)['data'] != own['data']
-
-
-@pytest.mark.night
-def test_fitted_models_of_libraries():
-    rng = np.random.default_rng(0)
-    df = pd.DataFrame({'a': rng.normal(size=120).round(2), 'b': rng.integers(0, 9, 120)})
-    y, domain, named = (df.a + df.b/4 > 1).astype(int), tabular(df), []
-    for seed, make in ((0, RandomForestClassifier), (0, RandomForestClassifier), (1, RandomForestClassifier), (0, LogisticRegression)):
-        model = make(random_state=seed, **(dict(n_estimators=5) if make is RandomForestClassifier else {})).fit(df, y)
-        cf = GradualCF(model, domain, 'sparse').fit(df)
-        answer = cf.explain(refused(cf, df).iloc[:5], 1)
-        assert (check_evidence(letter(answer, date=DAY), cf).flips == answer.valid).all()
-        named.append(fingerprints_of(cf)['model'])
-    assert named[0] == named[1] and len(set(named)) == 3
 
 
 def test_answers_from_a_file(evil, tmp_path):
@@ -457,22 +399,6 @@ def test_values_of_other_ways_lead_there(shop):
         text = letter(cf.explain(rows[:1], 1, k=4), format=form, date=DAY)
         assert check_evidence(text, cf, rows[:1])[['flips', 'legal', 'row']].to_numpy().all()
         assert form == 'json' or '<b>late' not in text[0] and '<i>rent' not in text[0]
-
-
-@pytest.mark.night
-def test_siblings_and_what_follows():
-    rng = np.random.default_rng(0)
-    df = pd.DataFrame({'red': rng.integers(0, 2, 60), 'a': rng.integers(0, 50, 60), 'b': rng.integers(0, 50, 60)})
-    df.insert(1, 'blue', 1 - df.red)
-    df['sum'] = df.a + df.b
-    domain = tabular(df, categorical={'colour': ['red', 'blue']}, derive={'sum': lambda f: f.a + f.b})
-    cf = linear(domain, df, [0, 2, 0, 0, 3])
-    answer = cf.explain(refused(cf, df), 1)
-    texts = letter(answer, date=DAY)
-    assert check_evidence(texts, cf, answer.data)[['flips', 'row', 'legal']].to_numpy().all()
-    one = [json.loads(t) for t in letter(answer, format='json', date=DAY)]
-    followed = [c for t in one for c in t['changes'] if c['follows']]
-    assert followed and {c['name'] for c in followed} == {'sum'}
 
 
 @pytest.mark.night
@@ -543,18 +469,18 @@ def test_a_letter_without_an_answer_tells_a_direction_and_its_limit(direction, l
     assert not answer.valid.any() and f'* age: {words}' in letter(answer, date=DAY)[0]
 
 
-@pytest.mark.parametrize('every', [19, pytest.param(1, marks=pytest.mark.night)])
-def test_nobody_is_told_two_numbers(every):
+@pytest.mark.parametrize('some, many, every', [(5, 17, 9), pytest.param(1, 95, 1, marks=pytest.mark.night)])
+def test_nobody_is_told_two_numbers(some, many, every):
     X, y, X_test, _ = load_loans()
     signs = dict(income=-1, debt=1, months_in_job=-1, late_payments=1)
     model = HistGradientBoostingClassifier(categorical_features='from_dtype', monotonic_cst=signs, random_state=0).fit(X, y)
     cf = GradualCF(model, tabular(X, immutable=['age', 'late_payments'], increase_only=['income', 'months_in_job'], decrease_only=['debt'])).fit(X)
-    asked = X_test[model.predict(X_test) == 'refused']
+    asked = X_test[model.predict(X_test) == 'refused'][::some]
     answers = cf.explain(asked, target='granted', bounds=reachable(asked, '12 months', dict(income='10%', debt=-6000, months_in_job=12)))
     answers, more = answers[answers.valid], 0
     desk, texts = _Desk(cf, answers.data), answers.text().split('\nrow ')
     letters = [json.loads(t) for t in letter(answers, format='json', house=dict(names={c: c for c in X}, strict=None))]
-    assert len(answers) == 95
+    assert len(answers) == many
     for i, (text, told) in enumerate(zip(texts, letters)):
         said = {c['name']: c['enough'] for c in told['changes']}
         head, *lines = [line for line in text.splitlines() if not line.startswith('    with a margin')]

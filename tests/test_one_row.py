@@ -10,7 +10,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from gradual_cf.all import GradualCF, predictor, tabular
-from gradual_cf.data.tables import _raw
 from gradual_cf.models.asking import remembering
 from gradual_cf.models.decisions import Predictor, single_threaded, asked_once
 from gradual_cf.search import sums
@@ -28,13 +27,6 @@ def odd(n=200):
         size=pd.Categorical(np.array(['s', 'm', 'l'])[i % 3], categories=['s', 'm', 'l'], ordered=True),
         named=pd.Categorical(np.array(['b', 'a', None], object)[i % 3], categories=['b', 'a']),
         words=pd.Series(np.array(['x', 'y', None], object)[i % 3], dtype=object)))
-
-
-def test_numbers_that_are_read_in_one_piece_are_those_of_each_column():
-    df = odd()[['whole', 'money', 'short']].assign(fine=np.arange(200)/7)
-    table = tabular(df).encode.args[0]
-    np.testing.assert_array_equal(_raw(table, df), np.concatenate([c.read(df) for c in table.columns], 1))
-    assert _raw(table, df).flags.writeable and _raw(table, df).flags.c_contiguous
 
 
 def test_categories_with_other_codes_are_read_by_their_levels():

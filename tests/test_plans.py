@@ -87,24 +87,6 @@ def loan():
     return GradualCF(predictor(proba, domain, kind='proba'), domain, 'sparse', tau=.6).fit(df), df
 
 
-@pytest.mark.night
-@settings(max_examples=10, deadline=None)
-@given(st.integers(0, 10**6))
-def test_rows_of_a_frame_on_the_way_are_legal(loan, seed):
-    e,df = loan
-    rows = df.sample(5, random_state=seed)
-    found = e.explain(rows, target=1)
-    plan = found.plan()
-    start = plan.answers.data.iloc[plan.row]
-    assert e.domain.legal(start, plan.taken.raw).all()
-    steps = plan.changes()
-    assert list(steps) == ['row', 'step', 'index', 'feature', 'before', 'after', 'enough', 'probability']
-    both = steps.merge(found.changes(), on=['row', 'index', 'feature', 'before', 'after'])
-    assert len(both) == len(steps) == len(found.changes())             # each change once, with its own values
-    last = steps.groupby('row').probability.last()
-    assert np.allclose(last, found.prob[last.index.tolist()], atol=1e-6)
-
-
 def test_a_plan_of_nothing_is_empty(loan):
     e,df = loan
     there = e.explain(df[e.z_train.argmax(1).numpy() == 1].iloc[:2], target=1)
@@ -121,17 +103,6 @@ def test_answers_from_a_file_are_planned_by_an_explainer(loan, tmp_path):
     found = e.explain(df.iloc[:8], target=1)
     read = Counterfactuals.load(found.save(tmp_path/'a.zip'), e.domain)
     pd.testing.assert_frame_equal(e.plan(read).changes(), found.plan().changes())
-
-
-@pytest.mark.night
-def test_rows_do_not_matter_to_each_other(loan):
-    e,df = loan
-    found = e.explain(df.iloc[:30], target=1)
-    whole = found.plan().changes()
-    for i in range(0, 30, 7):
-        one = found[i].plan().changes().drop(columns='row')
-        other = whole[whole.row == i].drop(columns='row').reset_index(drop=True)
-        pd.testing.assert_frame_equal(one, other, check_exact=False, atol=1e-6)
 
 
 def test_numbers_come_nearer_to_their_interval():

@@ -14,7 +14,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from gradual_cf.all import GradualCF, predict, predictor, prove, tabular
+from gradual_cf.all import GradualCF, predict, predictor, tabular
 from gradual_cf.search.boxes import grid_of
 from gradual_cf.models.targets import arrived
 from gradual_cf.search.proven import _counted, _proof

@@ -22,10 +22,10 @@ from torch import nn
 from toy import Level, waves
 from typer.testing import CliRunner
 
-from gradual_cf.all import (ABELE, CEM, FIDO, LORE, PLAUSIBLE, Counterfactuals, Goyal, GradualCF, GrowingSpheres, Wachter,
-    as_batches, audit, because, bootstrap, box, check_evidence, checks, corpus_vectors, explain_dataset, explorer, images, improve, init_composite, letter,
-    load_animals, load_glove, load_series, lrp, predictor, prove, questions, reads_well, reasons, relevance, reproduce,
-    save_model, save_page, sentences, series, summary, tabular, tally)
+from gradual_cf.all import (ABELE, CEM, FIDO, LORE, PLAUSIBLE, Counterfactuals, Goyal, GradualCF, GrowingSpheres, Wachter, as_batches,
+    audit, because, bootstrap, box, check_evidence, checks, corpus_vectors, explain_dataset, explorer, images, improve, init_composite,
+    letter, load_animals, load_glove, load_series, lrp, predictor, questions, reads_well, reasons, relevance, reproduce, save_model,
+    save_page, sentences, series, summary, tabular, tally)
 from gradual_cf.cli import app
 from gradual_cf.data.images import pixels
 from gradual_cf.data.words import word_spans

@@ -12,12 +12,12 @@ from sklearn.ensemble import RandomForestClassifier
 from torch import nn
 from toy import Level, waves
 
-from gradual_cf.all import (Encoded, GradualCF, State, evaluate, frames, load_cbf, load_model, load_series, predictor, save_model, series,
-    series_cnn, series_resnet)
+from gradual_cf.all import (GradualCF, evaluate, frames, load_cbf, load_model, load_series, predictor, save_model, series, series_cnn,
+    series_resnet)
 from gradual_cf.data.datasets import CBF_CLASSES
 from gradual_cf.data.series import dtw
 from gradual_cf.models.targets import in_target
-from gradual_cf.search.segments import _DONORS, _reference_series, _faded, _outlying, _candidate_spans, variation
+from gradual_cf.search.segments import _DONORS, _reference_series, _outlying
 from gradual_cf.data.series import n_segments
 
 
@@ -209,35 +209,7 @@ def test_the_measures_of_the_field(cf, task, answers):
     assert table.share == pytest.approx((answers.xp != answers.x)[:6].double().mean().item()) and table.legal == 1
 
 
-def test_there_are_several_answers(cf, task, answers):
-    several = cf.explain(task.X_test[:1], answers.target[0], k=2)
-    assert len(several) >= 1 and several.valid.all()
-
-
 # Parts
-def test_weights_fade_where_there_is_something_to_fade_to():
-    w = _faded(torch.tensor([[[-1, 10, 30]], [[1, 0, 20]], [[0, 30, 40]], [[-1, -1, 19]]]), (2, 40))
-    assert ((w[0] > 0).sum(1) == 20).all() and w[0, 0, 10] < 1 and w[0, 0, 29] < 1 and (w[0].diff().abs() < .35).all()
-    assert (w[1, 0] == 0).all() and w[1, 1, 0] == 1 and w[1, 1, 19] < 1 and w[2, 0, 39] == 1 and (w[3] == 0).all()
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(1, 3), st.integers(10, 60), st.integers(0, 99))
-def test_intervals_gain_most_and_do_not_touch(c, length, seed):
-    share = torch.randn(4, c, length, generator=torch.Generator().manual_seed(seed))
-    spans = _candidate_spans(share)
-    a, b = spans[..., 1], spans[..., 2]
-    there = a >= 0
-    assert there[..., 0].all() and (b[there] <= length).all()
-    for i, j in ((0, 1), (0, 2), (1, 2)):
-        both = there[..., i] & there[..., j]
-        assert ((a[..., i] > b[..., j]) | (a[..., j] > b[..., i]) | ~both).all()
-    total = share.sum(1)
-    for row, line in enumerate(spans):
-        for (channel, start, end), *_ in line.tolist():
-            if channel >= 0: continue
-            sums = total[row].unfold(0, end - start, 1).sum(1)
-            assert sums[start] >= sums.max() - 1e-4
 
 
 def slow_dtw(a, b, most):
@@ -255,13 +227,6 @@ def test_time_warping_is_that_of_the_textbook():
     a, b = torch.randn(2, 3, 2, 20, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     for band in (.1, .3, 1.): assert np.allclose(dtw(a, b, band), [slow_dtw(u, v, max(1, round(20*band))) for u, v in zip(a.numpy(), b.numpy())])
     assert (dtw(a, a) == 0).all()
-
-
-def test_variation_has_its_gradient():
-    xp = torch.randn(3, 2, 9, dtype=torch.float64, requires_grad=True)
-    s = State(Encoded(xp.detach(), torch.zeros(3, 1, dtype=torch.bool)), xp, None, None)
-    want, = torch.autograd.grad(variation(s).sum(), xp)
-    assert torch.allclose(variation.grad(s._replace(xp=xp.detach()))[0], want)
 
 
 def test_networks_of_series_are_kept(tmp_path):

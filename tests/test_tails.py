@@ -7,7 +7,7 @@ import pytest
 from cover import few
 from sklearn import ensemble, tree
 
-from gradual_cf.all import GradualCF, predictor, prove, tabular
+from gradual_cf.all import GradualCF, predictor, tabular
 from gradual_cf.search.proven import NONE_EXISTS
 
 N = 300

@@ -97,20 +97,6 @@ def test_values_just_beyond_a_cut_are_what_the_library_calls_beyond():
     assert (margin(bounds) == margin(bounds - .5*np.spacing(bounds.astype(np.float32)))).all()
 
 
-def test_missing_values_follow_each_node():
-    library = pytest.importorskip('xgboost')
-    holes = X.copy()
-    holes.loc[::3, 'a'] = np.nan
-    source = library.XGBClassifier(n_estimators=10, max_depth=3, enable_categorical=True, n_jobs=1).fit(holes, Y)
-    domain = tabular(X)
-    wanted = FrameModel(recognised(source), domain.write, domain.features)
-    trees = exact(wanted, parse_trees)
-    lost = np.arange(100) % 3 == 0
-    trees.write = lambda x: domain.write(x).assign(a=lambda f: f.a.mask(lost))
-    x = domain.encode(X.head(100)).x
-    assert np.isnan(trees.write(x).a).any() and _same_scores(trees.scores(x), trees(x))
-
-
 def test_levels_that_are_cut_as_codes_are_read():
     library = pytest.importorskip('lightgbm')
     source = library.LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1).fit(X, Y, categorical_feature=[])
@@ -155,22 +141,6 @@ def test_early_stopping_counts_the_rounds_that_are_used():
     source.fit(X, Y, eval_set=[(X, rng.permutation(Y))], verbose=False)
     trees, _ = read(source, X)
     assert trees is not None and len(trees.trees.root) == source.best_iteration + 1 < 60
-
-
-@pytest.mark.parametrize('name', ['lightgbm', 'hist'])
-def test_a_category_may_be_the_first_column(name):
-    "Its levels go the ways that the library sends them, also where it is group 0."
-    first = X[['c', 'b', 'a']]
-    made, _ = MADE[name]()
-    trees, domain = read(made.fit(first, Y), first)
-    x = domain.encode(first).x
-    assert trees is not None and _same_scores(trees.scores(x), trees(x))
-
-
-def test_no_rows_have_an_answer_of_the_right_width():
-    trees, domain = read(*MADE['forest_number']())
-    assert trees(domain.encode(PLAIN[:2]).x[:0]).shape == (0, len(trees.link.base))
-    assert trees(domain.encode(PLAIN[:2]).x).shape == (2, len(trees.link.base))
 
 
 @pytest.mark.parametrize('seed', range(6))

@@ -14,7 +14,7 @@ import written
 
 from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, bootstrap, check_evidence, confirm, lacks, letter, plausible as dial, predict, tabular)
 from gradual_cf.search import plausible
-from gradual_cf.search.plausible import _among_their_own, _class_reference, _isolation_of, counted_pairs, crowd, usual_support
+from gradual_cf.search.plausible import _among_their_own, _isolation_of, counted_pairs, crowd, usual_support
 
 
 def people(n=700, seed=0):
@@ -133,16 +133,6 @@ def test_a_list_of_models_is_worth_its_worst(case):
 
 
 # Judges
-
-
-def test_half_of_the_bars_hold_for_the_other_half():
-    x = torch.randn(800, 4, generator=torch.Generator().manual_seed(2))
-    c = _class_reference(x, .85, .9)
-    fresh = torch.randn(800, 4, generator=torch.Generator().manual_seed(3))
-    from gradual_cf.search.plausible import _loneliness_of, _nearest_rows
-    lonely = _loneliness_of(c, _nearest_rows(c, fresh), fresh[:, None])[:, 0]
-    assert ((lonely <= c.lonely).float().mean(0) - .85).abs().max() < .05
-    assert ((c.forest(fresh) <= c.strange).float().mean() - .9).abs() < .05
 
 
 @pytest.mark.night

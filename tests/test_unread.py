@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from gradual_cf.all import Counterfactuals, GradualCF, confirm, explain_dataset, letter, measures, prove, tabular
+from gradual_cf.all import Counterfactuals, GradualCF, confirm, explain_dataset, letter, measures, tabular
 from gradual_cf.scale.batch import check_folder
 
 def applicants(n=300):

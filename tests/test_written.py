@@ -6,10 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 import written
-from scipy.stats import binom
-from shares import at_least, least
 
 HERE = Path(__file__).resolve().parent
 
@@ -55,19 +52,6 @@ def test_the_day_takes_three_of_many_cases_and_leaves_what_the_night_has_unless_
     assert passed('test_many.py::test_many') == passed('test_many.py', '-k', 'not one') == [f'many[{i}]' for i in range(7)]
 
 
-def test_a_planted_task_trains_nothing_and_the_package_finds_it(own_cache, monkeypatch):
-    from gradual_cf.data import datasets as tasks
-    def trained(*args, **kw): raise AssertionError('a network was trained')
-    task = written.load_task('breast_cancer')
-    kept = sorted(p.name for p in Path(os.environ['GRADUAL_CF_CACHE']).glob('*.safetensors'))
-    again = tasks.load_task('breast_cancer')
-    assert len(kept) == 2 and kept == sorted(p.name for p in Path(os.environ['GRADUAL_CF_CACHE']).glob('*.safetensors'))
-    for one, two, name in ((task.model, again.model, 'breast_cancer'), (task.judge, again.judge, 'breast_cancer_judge')):
-        weights = written.read(name).state_dict()
-        assert all(torch.equal(v, weights[k]) and torch.equal(v, one.state_dict()[k]) for k, v in two.state_dict().items())
-    assert written.trained(0) == set()
-
-
 def test_what_was_trained_is_noticed(own_cache):
     written.load_task('breast_cancer')
     folder = Path(os.environ['GRADUAL_CF_CACHE'])
@@ -76,15 +60,3 @@ def test_what_was_trained_is_noticed(own_cache):
     assert written.trained(0) == {'breast_cancer-0123456789ab.safetensors'}
     os.utime(folder/'breast_cancer-0123456789ab.safetensors', (9, 9))  # of an earlier run
     assert written.trained(10) == set()
-
-
-@pytest.mark.parametrize('published, of', [(.85, 20), (.97, 100), (1., 30), (.5, 7)])
-def test_the_bound_is_exact(published, of):
-    "With the bound as its true share, as many hits as were published would be seen once in a thousand times."
-    assert binom.sf(round(published*of) - 1, of, least(published, of)) == pytest.approx(.001, rel=1e-6)
-
-
-def test_a_share_below_its_bound_is_told():
-    at_least(.8, 20, .85)
-    assert least(0., 20) == 0. and least(1., 10**6) > .99999
-    with pytest.raises(AssertionError, match=r'0\.400 of 20 rows is below 0\.4\d\d, the lower 99\.9 % bound of the published 0\.850'): at_least(.4, 20, .85)

@@ -63,18 +63,10 @@ def gamma(
     return GammaRule(gamma, set_bias_to_zero=not bias)
 
 # %% ../../nbs/measures/01_relevance.ipynb #c10
-def positive(
-    bias:bool=False, # Whether biases take their share
-):                   # A captum `PropagationRule`
-    """The α1β0-rule (Bach et al., 2015): only positive weights count.
-
-    Parameters
-    ----------
-    bias : bool, default False
-        Whether biases take their share
-    """
+def positive(): # A captum `PropagationRule`
+    "The α1β0-rule (Bach et al., 2015): only positive weights count, and biases take no share."
     from captum.attr._utils.lrp_rules import Alpha1_Beta0_Rule
-    return Alpha1_Beta0_Rule(set_bias_to_zero=not bias)
+    return Alpha1_Beta0_Rule(set_bias_to_zero=True)
 
 # %% ../../nbs/measures/01_relevance.ipynb #c15
 def _affine(layer, x, w): # A linear or convolutional layer with other weights and no bias

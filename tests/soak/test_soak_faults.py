@@ -2,9 +2,7 @@
 import os
 import random
 import signal
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from shell import forked
@@ -13,8 +11,6 @@ from torch import nn
 
 from gradual_cf.all import GradualCF
 from gradual_cf.scale.batch import explain_dataset
-
-ROOT = Path(__file__).resolve().parents[2]
 SIZE = int(os.environ.get('SOAK_SIZE', 400))
 FAULT = 'GRADUAL_CF_TEST_FAULT'
 ROWS = 200
@@ -73,33 +69,3 @@ def test_ctrl_c_with_workers_ends_all_of_them(tmp_path):
     process.join(60)
     assert process.exitcode not in (0, None) and 2 < parts_in(tmp_path/'out') < 400
     assert not list((tmp_path/'out').glob('.part*'))
-
-
-WITHOUT = '''
-import sys
-sys.modules['fcntl'] = None
-sys.path[:0] = [{root!r}, {tests!r}]
-import os, warnings
-from pathlib import Path
-with warnings.catch_warnings():
-    warnings.simplefilter('ignore')
-    import gradual_cf.all
-from test_batch import content, explainer, loans
-from gradual_cf.scale import batch
-cf, out = explainer(), Path({out!r})
-pid = os.fork()
-if not pid:
-    batch._write_part = lambda *a: os.kill(os.getpid(), 9)
-    batch.explain_dataset(cf, loans(60), out, batch_size=10)
-os.waitpid(pid, 0)
-assert (out/'.lock').exists()                       # it was killed with the folder in hand
-batch.explain_dataset(cf, loans(60), out, batch_size=10)
-print(len(list(out.glob('part-*'))))
-'''
-
-
-def test_without_fcntl_a_run_that_was_killed_goes_on(tmp_path):
-    "Locks are files then, and one whose process is gone counts for nothing."
-    code = WITHOUT.format(root=str(ROOT), tests=str(ROOT/'tests'), out=str(tmp_path/'out'))
-    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
-    assert done.stdout.split() == ['6'], done.stderr[-2000:]
