@@ -17,7 +17,7 @@ from .columns import (
     _bare, _bounds_inside, entry_slices, _fit_category, _fit_columns, _floats, _in_dtype, _interval, inward_to_steps,
     _level_places, _objects, _offered, _plain_numbers, _rescaled, _treated, _ULPS, _unstepped, Category, Column, Integer, MISSING)
 from ..answers import cell_with_unit, display_name, aimed_at, CHANGED, Counterfactuals, region_lines, row_titles, went
-from ..core import (arrow_frame, arrow_table, chain, check_range, comparable, Display, Domain, door, Encoded,
+from ..core import (arrow_frame, arrow_table, chain, comparable, Display, Domain, door, Encoded,
                              Entrywise, same_cells, steps)
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module, coded_columns
@@ -66,7 +66,6 @@ class _Table:
     up:np.ndarray     # Columns that may only increase, bool `(g,)`
     down:np.ndarray   # Columns that may only decrease, bool `(g,)`
     most:int|None     # Most columns changed in a row
-    grid:int          # Candidate values of a wide column
     keep:bool=True    # Whether a missing cell stays missing
     computed:Any=False# Columns that cannot be chosen and may follow others, bool `(g,)`
     relations:Any=None# Relations between columns, `Relations`; None if there are none
@@ -110,10 +109,6 @@ class _Table:
         better = np.array([c.better for c in self.columns])*(self.advice == 'advise')
         codes = [g for g,c in enumerate(self.columns) if c.codes and not c.levels and c.ordered] if self.advice == 'advise' else []
         return still | who, self.up | (better > 0) & ~self.down, self.down | (better < 0) & ~self.up, codes
-
-    @cached_property
-    def tried(self) -> list: # Candidate values of each column, encoded, `(q, w)`
-        return [torch.tensor(c.encoded(c.candidates(self.grid))) for c in self.columns]
 
     @cached_property
     def project(self) -> Callable: return _projection(self) # (c, x) -> the admissible c
@@ -335,16 +330,6 @@ def _one_by_one(rules, c, x):
     for at,rule in rules: c[:, at] = rule(c[:, at], x[:, at])
     return c
 
-def _legal_alone(whole:Entrywise, rules:dict, at:Tensor, x:Tensor) -> Callable: # v `(n, q)` -> v
-    "What the form demands of numbers for the entries `at`, `(n, q)`, each by itself; `rules`: entry -> rule of its column."
-    old,even = x.gather(1, at), whole.narrow(at, x)
-    some = [(mine, rule) for entry,rule in rules.items() if (mine := at == entry).any()]
-    def form(v):
-        v = even(v)
-        for mine,rule in some: v[mine] = rule(v[mine][:, None], old[mine][:, None])[:, 0]
-        return v
-    return form
-
 def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     "What the form of the values demands, in encoded units, and all that follows; `narrow` knows only the form."
     step,origin,span = np.array([c.even for c in table.columns])[table.group].T
@@ -352,22 +337,10 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     whole = Entrywise(partial(_own_stays, even.f), *even.consts)
     rules = [(at, rule) for c,at in zip(table.columns, table.at) if (rule := c.projection())]
     form = chain(whole, *([partial(_one_by_one, rules)] if rules else []))
-    by_entry = {at.start: rule for at,rule in rules}
-    if rules and table.relations is None: setattr(form, 'alone', partial(_legal_alone, whole, by_entry))
     if table.relations is None: return form
     project = partial(_followed, table.relations, form)
     if hasattr(form, 'narrow'): setattr(project, 'narrow', getattr(form, 'narrow'))
     return project
-
-# %% ../../nbs/04_tables.ipynb #c30
-def _propose_values(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, encoded, `(n or 1, q, w)`
-    "Values of one column to try."
-    c,relations,values = table.columns[group], table.relations, table.tried[group].to(x)[None]
-    if relations is None or not c.ordered or table.computed[group]: return values
-    if not (relations.near[group].relations or relations.near[group].followers): return values
-    low,high = (torch.tensor(c.encoded(end)).to(x)[:, None] for end in relations.possible(x, group))
-    own = torch.lerp(low, high, torch.linspace(0, 1, table.grid, dtype=x.dtype, device=x.device))
-    return torch.cat([values.expand(len(x), -1, -1), own[..., None]], 1)
 
 # %% ../../nbs/04_tables.ipynb #c33
 def _exact_numbers(table:_Table, x:np.ndarray) -> np.ndarray: # Encoded entries `(n, d)` -> raw ones, NaN where missing
@@ -743,7 +716,7 @@ def _table_domain(table:_Table) -> Domain:
     apart = [zip(groups, levels) for kind,groups,levels in table.hangs if kind == '!'] # levels that never meet
     return Domain(encode=partial(_encode_table, table), coded=partial(_coded_rows, table),
                   decode=partial(_decode_table, table), groups=partial(_all_groups, groups),
-                  project=table.project, propose=partial(_propose_values, table), constrain=partial(_constrain_table, table),
+                  project=table.project, constrain=partial(_constrain_table, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(_fitted_columns, table), unread=partial(_why_unread_of, table), legal=partial(_legal_columns, table),
                   check=partial(_check_reach, table), extend=partial(_extended, table),
@@ -869,7 +842,7 @@ def _with_roles(roles:dict, immutable, categorical) -> tuple: # Both as `tabular
     return named('fixed', immutable), named('category', categorical)
 
 # %% ../../nbs/04_tables.ipynb #c94
-_READ:dict[str, Any] = dict(integer=(), special=None, grid=11, scale='range', missing='keep', step=None) # How cells are read
+_READ:dict[str, Any] = dict(integer=(), special=None, scale='range', missing='keep', step=None) # How cells are read
 
 def _split_bounds(df, bounds:dict, categorical) -> tuple: # Column -> (low, high), or a list of levels; names of categories
     "Limits of numbers, and levels of categories that may be proposed."
@@ -903,13 +876,13 @@ def tabular(
     codes:dict|None=None, # Special code, such as -7 -> what it means
     better:dict|None=None,# Column -> 'higher' or 'lower': advice goes no other way; only increases or decreases: implied
     derive:dict|None=None,# Column -> function of a frame, or (its parents, a regressor fitted on them); {}: look for none
-    read:dict|None=None,  # integer, special, grid, scale, missing, step: how cells are read
+    read:dict|None=None,  # integer, special, scale, missing, step: how cells are read
     roles:dict|None=None, # Column -> one of `'free'`, `'fixed'`, `'identifier'`, `'person'`, `'category'`, `'number'`; else found
 ) -> Domain:
     """Describe a data frame: its columns, and how they may change; raises `ValueError` for contradictions.
 
     In `read`: `integer`, columns of whole numbers that are stored as floats; `special`, codes in columns of numbers that are
-    never proposed, None recognises them by their gap; `grid`, candidate values of a column with many values, 11; `scale`, one step:
+    never proposed, None recognises them by their gap; `scale`, one step:
     'range', 'standard', 'quantile' (of all rows), or a fitted scaler of scikit-learn; `missing`, cells that are: 'keep', 'level'
     (may be filled in), 'fill' (by median or most frequent level); `step`, column -> distance of its legal numbers, None for any,
     {} to learn none.
@@ -943,7 +916,7 @@ def tabular(
     derive : dict | None, default None
         Column -> function of a frame, or (its parents, a regressor fitted on them); {}: look for none
     read : dict | None, default None
-        integer, special, grid, scale, missing, step: how cells are read
+        integer, special, scale, missing, step: how cells are read
     roles : dict | None, default None
         Column -> one of `'free'`, `'fixed'`, `'identifier'`, `'person'`, `'category'`, `'number'`; else
         found
@@ -964,7 +937,7 @@ def tabular(
     """
     told = read or {}
     if bad := [name for name in told if name not in _READ]: raise ValueError(f'read must be a dict of {list(_READ)}, got {bad}')
-    integer,special,grid,scale,missing,step = (_READ | told).values()
+    integer,special,scale,missing,step = (_READ | told).values()
     if not isinstance(derive, (dict, type(None))): raise ValueError(f'derive must be a dict of columns, got {derive!r}')
     causes = {c: f for c,f in (derive or {}).items() if not callable(f) and isinstance(f, (tuple, list))}
     derive = {c: f for c,f in derive.items() if c not in causes} or (None if causes else {}) if derive is not None else None
@@ -973,7 +946,6 @@ def tabular(
         siblings = {name: cols for name,cols in categorical.items() if len(cols) > 1}
         categorical = [cols[0] for cols in categorical.values() if len(cols) == 1]
     if not isinstance(df, (pd.DataFrame, pd.Series)) and (there := arrow_table(df)) is not None: df = arrow_frame(there)
-    check_range('grid', grid, least=2, whole=True)
     if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
     for name,v in dict(cost=cost, step=step, better=better, roles=roles).items():
         if not isinstance(v, (dict, type(None))): raise ValueError(f'{name} must be a dict of columns, got {v!r}')
@@ -1006,7 +978,7 @@ def tabular(
     told = _roles_told(columns, found, guessed) + told
     columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
     looks = _check_looks(columns, names, units, codes)
-    more = dict(most=None, grid=grid, keep=missing == 'keep', fill=fill, told=told, guessed=guessed, looks=looks, roles=found, coded=coded)
+    more = dict(most=None, keep=missing == 'keep', fill=fill, told=told, guessed=guessed, looks=looks, roles=found, coded=coded)
     table = _fit_table(df, columns, named, (relations, derive, causes, cost), **more)
     if derive is None or derive:
         hangs = _hanging(table.columns, _fitted_columns(table, df))

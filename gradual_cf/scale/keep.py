@@ -32,7 +32,7 @@ from ..search.judge import held_places
 from ..search.opened import ModelPart
 from ..search.plausible import ClassPCA, Plausibility
 from ..search.segments import composed, pasted, variation
-from ..search.shorten import line_search, put_back, share
+from ..search.shorten import line_search, put_back
 from ..models.trees import Link, Trees
 from ..models.fingerprints import fingerprints_of, locked, versions_of, fingerprint
 
@@ -43,7 +43,7 @@ __all__ = []
 _KNOWN = {c.__name__: c for c in ( # Records, and functions that settings name
     ModelPart, Link, Trees, Column, Integer, Date, Ordinal, Category, Indicators, tables._Table, images._Pixels, series._Series,
     Plausibility, ClassPCA, Logits, logit_gap, logit_gap_norm, logit_gap_sum, total_variation, variation, pasted, composed, line_search,
-    put_back, share)}
+    put_back)}
 
 # %% ../../nbs/scale/02_keep.ipynb #k13
 def _ties_told(relations, where:str) -> dict|None:
@@ -300,7 +300,7 @@ def _without_rows(cf) -> tuple: # A domain, and what was learnt
     return domain, dict(x=x, z=z, stats=stats, spread=float(cf.spread), held=held_places(cf), digests=fingerprints_of(cf))
 
 # %% ../../nbs/scale/02_keep.ipynb #k25
-_FORM,_FILE = 2, 'explainer.zip'
+_FORM,_FILE = 3, 'explainer.zip'
 
 def _sha256(path:Path) -> str: return hashlib.sha256(path.read_bytes()).hexdigest()
 
