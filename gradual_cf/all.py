@@ -17,7 +17,7 @@ from .search.goals import (cost, fit_logits, l2_distance, logit_gap, logit_gap_n
                                      shortfall, target_score, total_variation)
 from .search.masking import expand_groups, perturb, probe, rank_groups, sensitivity
 from .search.composition import compose, init_composite
-from .search.shorten import improve, line_search, put_back, share
+from .search.shorten import improve, line_search, put_back
 from .search.plausible import Plausibility, prototypes
 from .gradual import (construct, GradualCF, IMAGE, PAPER, PLAUSIBLE, plausible, ROBUST, Settings, SPARSE,
                                 TEXT, Trace, without_images)

@@ -31,7 +31,7 @@ from .search.moves import moves_of_rows, search_step
 from .search.plausible import (
     class_distance_score, ClassPCA, ReferenceSample, nearest_prototypes, Plausibility, Plausible, towards)
 from .search.segments import composed, pasted, variation
-from .search.shorten import try_all_values, line_search, put_back, share, shortened
+from .search.shorten import try_all_values, line_search, put_back, shortened
 
 # %% auto #0
 __all__ = ['PAPER', 'SPARSE', 'IMAGE', 'TEXT', 'PLAUSIBLE', 'ROBUST', 'Settings', 'plausible', 'without_images', 'construct',
@@ -161,7 +161,7 @@ def _loss_of(h:Settings, kind:str, spread:float=1.):
 # %% ../nbs/07_gradual.ipynb #c21
 _GRADIENT = 'masking', lambda h, domain, model: is_differentiable(model), "be 'probe' for a model without gradient"
 _CLASSES = 'masking', lambda h, domain, model: not answers_numbers(model), "not be 'gradient' for a model of numbers"
-_VALUES = 'masking', lambda h, domain, model: domain.probe or domain.propose or domain.spliced, \
+_VALUES = 'masking', lambda h, domain, model: domain.features or domain.probe or domain.propose or domain.spliced, \
     "be 'gradient', 'gain' or 'bounds' for a domain that proposes no values"
 _LIMITS = 'masking', lambda h, domain, model: h.legal, "not be 'bounds' with legal=False, since it goes to the bounds"
 _MATCH = 'match', lambda h, domain, model: callable(h.match), 'be a loss term'
@@ -169,12 +169,13 @@ _STEPS = 'steps', lambda h, *_: h.steps is None or isinstance(h.steps, tuple) an
     'be a tuple of functions (explainer, state, watch) -> states, or None'
 _TABLE = 'plausibility', lambda h, domain, model: h.plausibility is None or domain.features, \
     "be None unless masking='probe' on a table, as with 'sparse' in place of settings"
-_LISTED = 'max_shared', lambda h, domain, model: h.max_shared == 1 or not domain.probe, \
-    "be 1 unless masking='probe' over values that the domain proposes"
+_SHARED = 'max_shared', lambda h, domain, model: h.max_shared == 1 or domain.features, "be 1 unless masking='probe' on a table"
+_LOSS = [(name, lambda h, domain, model, name=name: not domain.features or getattr(h, name) == getattr(Settings(), name),
+          "be left as it is where values of a table are tried: masking='gain' composes") for name in ('terms', 'lam', 'prototype_weight')]
 _PLAIN = (('plausibility', lambda h, domain, model: h.plausibility is None, _TABLE[2]),
-          ('max_shared', lambda h, domain, model: h.max_shared == 1, _LISTED[2]))
+          ('max_shared', lambda h, domain, model: h.max_shared == 1, _SHARED[2]))
 _NEEDS = dict(gradient=(_GRADIENT, _CLASSES, _MATCH, _STEPS, *_PLAIN), gain=(_GRADIENT, _MATCH, _STEPS, *_PLAIN),
-              bounds=(_GRADIENT, _MATCH, _LIMITS, _STEPS, *_PLAIN), probe=(_MATCH, _VALUES, _STEPS, _TABLE, _LISTED))
+              bounds=(_GRADIENT, _MATCH, _LIMITS, _STEPS, *_PLAIN), probe=(_MATCH, _TABLE, _VALUES, _STEPS, _SHARED, *_LOSS))
 
 def _check_fit(h, domain, model):
     "Raise `ValueError` where settings, domain and model contradict each other."
@@ -385,21 +386,17 @@ def construct(
         live = live[violation_required(cf, now) > 0]
 
 # %% ../nbs/07_gradual.ipynb #c71
-_COMPOSED = 'tau_slack init keep max_shared moves lr lam eta prototype_weight match terms average n_ref n_prototypes'.split()
-
 def _probing(cf, parts:Parts) -> Parts:
-    "The parts of a search that tries values: moves, unless settings say how to compose."
+    "The parts of a search that tries values: moves of a table."
     h,domain = cf.settings, cf.domain
     listed,among = domain.probe is None, h.plausibility is not None # all values listed? among real rows?
     find = lookahead(*domain.probe) if domain.probe else try_all_values
     quick = parts._replace(probe=find, compose=_placed)
-    once = domain.retry is no_retry
-    composes = any(getattr(h, v) != getattr(SPARSE, v) for v in _COMPOSED) or h.sigma not in (0, SPARSE.sigma)
-    judged = bool(listed and domain.features and not composes)
-    steps = (search_step,) if judged else (construct,)
-    return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
-                          steps=steps, retry=domain.retry, quick=quick if once and not judged else None,
-                          lists=listed and not among, greedy=not among and not composes and h.steps == SPARSE.steps, judged=judged)
+    judged,once = bool(listed and domain.features), domain.retry is no_retry
+    bare = all(getattr(h, name) == getattr(SPARSE, name) for name in ('tau_slack', 'max_shared', 'moves', 'steps'))
+    if judged: return parts._replace(start=_from_input, steps=(search_step,), retry=domain.retry, greedy=not among and bare, judged=True)
+    return quick._replace(compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
+                          retry=domain.retry, quick=quick if once else None, lists=listed, greedy=bare)
 
 def assembled(cf) -> Parts: # Of a `GradualCF`
     "Choose the parts of a search."
@@ -407,8 +404,7 @@ def assembled(cf) -> Parts: # Of a `GradualCF`
     parts = Parts(STARTS[h.init], MASKING[h.masking], try_all_values, _composed, (construct,))
     if h.masking == 'probe': parts = _probing(cf, parts)
     usual = (put_back, line_search)*(priced and not parts.judged)
-    moves = (*h.moves, share) if h.max_shared > 1 else h.moves or usual # they improve an answer
-    last = (partial(shortened, moves=moves),) if moves else ()
+    last = (partial(shortened, moves=h.moves or usual),) if h.moves or usual else ()
     return parts._replace(steps=parts.steps + last if h.steps is None else h.steps)
 
 # %% ../nbs/07_gradual.ipynb #c74
@@ -863,7 +859,7 @@ class GradualCF(Explainer):
         asked = (Match, h.quantile), (Lead, h.logit_margin), (EnsembleAgreement, h.agree), (Plausible, h.plausibility)
         return *(kind for kind,value in asked if value is not None),
 
-    def __getstate__(self): return super().__getstate__() | dict(panel=None, judged=None) # Another process makes them for itself
+    def __getstate__(self): return super().__getstate__() | dict(panel=None) # Another process makes it for itself
 
     unmet_demands,expected_agreement = _unmet_demands, _expected_of
 

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from gradual_cf.all import (Encoded, Explainer, GradualCF, State, Target, from_frames, improve, letter, line_search, load_loans, measures,
-    predict, predictor, put_back, share, summary, tabular)
+    predict, predictor, put_back, summary, tabular)
 from gradual_cf.core import changed_groups
 from gradual_cf.search.goals import violation, distance_or_cost
 from gradual_cf.search.shorten import improve_states, put_back_smallest
@@ -215,12 +215,34 @@ def test_zeros_on_their_way_to_a_sum(way, xp, low, first, left):
     assert way(cf, s, **dict(first=True) if first else {}).xp.tolist() == left
 
 
-def test_sharing_a_change_counts_what_it_costs_in_any_currency(p):
-    s = answered(p, tau=.6)[2]
-    cf = lambda price: GradualCF(p.model, replace(p.domain, cost=price), 'sparse', max_shared=3, tau=.6, moves=()).fit(p.x)
-    dearer = lambda x, xp: ((xp - x).abs()*torch.tensor([1., 5, 1, 1, 1, 1]).to(x)).sum(1)
-    new = share(cf(dearer), s)
-    won = (new.xp != s.xp).any(1)
-    assert won.any() and (dearer(s.x, new.xp) < .9*dearer(s.x, s.xp))[won].all() and (violation(cf(dearer), new) <= 0)[won].all()
-    one,many,none = (share(cf(price), s).xp for price in (lambda x, xp: (xp - x).norm(dim=1), lambda x, xp: 20*(xp - x).norm(dim=1), None))
-    assert torch.equal(one, many) and (none != s.xp).any()
+@pytest.fixture(scope='module')
+def points():
+    "Two numbers of equal worth, and one that is worth little."
+    X = pd.DataFrame(np.random.default_rng(0).integers(0, 41, (200, 3)), columns=list('abc'))
+    return X, lambda df: 1/(1 + np.exp(-(df.a + df.b + .1*df.c - 60)/4)), X[X.sum(axis=1) < 45].head(6)
+
+
+def squared(x, v): return (v - x)**2
+
+
+@pytest.mark.parametrize('cost', [None, dict(a=1., b=2., c=9.), dict(a=squared, b=squared)], ids=['distance', 'lines', 'squares'])
+def test_a_change_is_shared_where_that_is_nearer_by_a_tenth(points, cost):
+    X, says, rows = points
+    of = lambda **more: (cf := GradualCF(predictor(says, tabular(X, cost=cost)), tabular(X, cost=cost), 'sparse', **more).fit(X), cf.explain(rows, 1))
+    (cf, one), (_, two) = of(), of(max_shared=2)
+    far = lambda a: distance_or_cost(a.x, a.xp, cf.ties['price'])
+    won = torch.as_tensor((two.xp != one.xp).any(1))
+    assert one.valid.all() and two.valid.all() and two.legal.all() and (two.changed.sum(1) <= np.maximum(one.changed.sum(1), 2)).all()
+    assert (far(two)[won] < .9*far(one)[won] + 1e-6).all() and (won.any() or cost is not None)
+
+
+@pytest.mark.parametrize('tau', [None, .7])
+def test_answers_lie_above_the_level_in_no_more_columns(points, tau):
+    X, says, rows = points
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2)).double()
+    with torch.no_grad(): net[0].weight.copy_(torch.tensor([[0., 0, 0], [10, 10, 1]])); net[0].bias.copy_(torch.tensor([0., -15]))
+    of = lambda **more: GradualCF(net, tabular(X), 'sparse', tau=tau, **more).fit(X).explain(rows, 1)
+    bare, more = of(), of(tau_slack=.2)
+    level = (tau or .5) + .2*(1 - (tau or .5))
+    assert bare.valid.all() and more.valid.all() and (more.changed.sum(1) <= bare.changed.sum(1)).all()
+    assert (more.prob >= level - 1e-6).mean() > .5 and (more.prob >= bare.prob - 1e-6).all() and ((bare.prob < level) | (more.xp == bare.xp).all(1).numpy()).all()

@@ -193,7 +193,7 @@ def test_damage_and_other_forms_are_named(loans, tmp_path):
     for path, now, words in ((model, flip(model.read_bytes()), f'undamaged files, got .*{model.name}'), (model, None, f'all of its files, got .* without {model.name}'),
                              (whole, raw[:middle] + bytes([raw[middle] ^ 1]) + raw[middle + 1:], 'undamaged explainer.zip'), (whole, raw[:50], 'undamaged explainer.zip'), (whole, b'', 'undamaged explainer.zip'),
                              (whole, other(form=99, gradual_cf='9.9')[0], 'an explainer of form 3, got 99, written by gradual_cf 9.9: read it with that version, or make it anew'),
-                             (whole, other(form=3)[0], 'hold an explainer|undamaged'), (whole, None, 'one that save wrote, got .* without explainer.zip')):
+                             (whole, other(form=2)[0], 'hold an explainer|undamaged'), (whole, None, 'one that save wrote, got .* without explainer.zip')):
         old = path.read_bytes()
         path.write_bytes(now) if now is not None else path.unlink()
         with pytest.raises(ValueError, match=words): GradualCF.load(folder)

@@ -167,7 +167,6 @@ CONSTRAINTS = {
     'a direction for a category': (dict(increase_only=['job']), 'increase_only and decrease_only must name numbers, got'),
     'bounds of a category': (dict(bounds={'job': (0, 1)}), 'bounds must be of numbers, got'),
     'bounds that are no pair': (dict(bounds={'age': 40}), "bounds must … a pair (low, high) for column 'age', got 40"),
-    'a grid of one': (dict(read=dict(grid=1)), 'grid must be a whole number of at least 2, got 1'),
     'levels of a number': (dict(bounds={'age': [20]}), 'bounds must be a pair (low, high) for column'),
     'a way to read that is none': (dict(read=dict(grit=1)), "read must be a dict of … got ['grit']"),
     'a unit of words': (dict(units={'job': 'm'}), "units must name numbers, got ['job']"),
@@ -319,6 +318,9 @@ def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows()
     ('a name for another method', lambda: Wachter(cf().model, domain(), 'sparse'), "intent must be … got str"),
     ('a term that is a word', lambda: made(match='gap'), 'match must be a loss term … got'),
     ('several groups at once without a probe', lambda: made('sparse', masking='gain', max_shared=2), 'max_shared must be 1 unless … got'),
+    ('a change that is shared where there are no columns', lambda: GradualCF(plain().model, plain().domain, 'sparse', max_shared=2), 'max_shared must be 1 unless … got 2'),
+    *[('what only a composition reads', lambda how=how: made('sparse', **how), f"{[*how][0]} must be left as it is where values of a table are tried")
+      for how in (dict(lam=.1), dict(prototype_weight=1.), dict(terms=dict(ink=(1., len))))],
     ('a probe where nothing is proposed', lambda: GradualCF(plain().model, replace(plain().domain, propose=None, probe=None), 'sparse',
         masking='probe'), "for a domain that proposes no values, got 'probe'"),
     ('company without a probe', lambda: made(replace(PLAUSIBLE, masking='gradient')), "plausibility must be None unless masking='probe' on a table … got"),

@@ -53,10 +53,10 @@ def test_noise_reaches_beyond_the_limits_of_a_question():
     X = pd.DataFrame(dict(a=np.arange(40)))
     model = ensemble.HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=2).fit(X, (X.a >= 20) & (X.a < 30))
     cf = GradualCF(model, tabular(X), 'sparse').fit(X)
-    ask = dict(optimal='distance', robust=dict(noise=dict(a=2)))
-    assert cf.explain(X.iloc[[10]], 1, **ask).raw.a.tolist() == [22]
-    assert cf.explain(X.iloc[[10]], 1, bounds={'a': (0, 21)}, **ask).proof == [NONE_EXISTS]
-    assert cf.explain(X.iloc[[10]], 1, bounds={'a': (0, 22)}, **ask).raw.a.tolist() == [22]
+    two = cf.under(hold=dict(noise=dict(a=2)))
+    assert two.explain(X.iloc[[10]], 1, proof='distance').raw.a.tolist() == [22]
+    assert two.explain(X.iloc[[10]], 1, bounds={'a': (0, 21)}, proof='distance').proof == [NONE_EXISTS]
+    assert two.explain(X.iloc[[10]], 1, bounds={'a': (0, 22)}, proof='distance').raw.a.tolist() == [22]
     assert cf.under(hold=dict(noise=dict(a=5))).explain(X.iloc[[38]], 1, proof='distance').proof == [NONE_EXISTS] # 20 to 29 is not wide enough
 
 

@@ -58,7 +58,7 @@ def test_levels_that_no_row_has_are_never_proposed():
     row = df[:1].assign(job=pd.Categorical(['pilot'], kinds))
     assert cf.domain.legal(row, row).all() and cf.explain(row, immutable=['job']).raw.job.item() == 'pilot'
     listed = tabular(df, bounds={'job': ['actor', 'nurse']})
-    assert listed.legal(df[:1], df[:1].assign(job='actor')).all() and listed.propose(listed.encode(df[:1]).x, 0).shape[1] == 2
+    assert listed.legal(df[:1], df[:1].assign(job='actor')).all()
 
 
 def test_a_column_of_zeros_among_siblings_is_never_proposed():
@@ -331,7 +331,7 @@ def test_distances_are_shares_of_rows(case):
 @pytest.mark.parametrize('case', RANKED)
 def test_ranks_are_moved_to_legal_values(case):
     df = pd.DataFrame({'v': RANKED[case](np.random.default_rng(0)), 'x': filler(900)})
-    domain = tabular(df, read=dict(scale='quantile', grid=40))
+    domain = tabular(df, read=dict(scale='quantile'))
     enc,c,r = domain.encode(df), domain.features[0], torch.Generator().manual_seed(0)
     for dtype in (torch.float64, torch.float32):
         moved = domain.project((enc.x + .2*torch.randn(enc.x.shape, generator=r).double()).clamp(enc.low, enc.high).to(dtype), enc.x.to(dtype))
@@ -339,10 +339,6 @@ def test_ranks_are_moved_to_legal_values(case):
         assert domain.legal(df, answers)[~enc.frozen.numpy()].all() and moved.dtype == dtype
         whole = c.decoded(moved[:, 0].double()).round()
         if c.unit: assert (c.encoded(whole) - moved[:, 0]).abs().max() <= 4*torch.finfo(dtype).eps
-    tried = domain.propose(enc.x, 0).flatten().numpy()
-    raw = c.exact(tried[:, None])[:, 0]
-    assert (np.diff(tried) > 0).all() and (raw >= c.low*(1 - 1e-12)).all() and (raw <= c.high*(1 + 1e-12)).all() or case == 'constant'
-    if case == 'skewed': assert np.diff(tried).max() < 2*np.diff(tried).min() and np.median(raw) < .01*c.high
 
 
 def wish(rows): return (rows.income/6000 + rows.years/20 - 1.7).to_numpy()

@@ -163,18 +163,6 @@ def _largest_offered(offered:Tensor, c:Tensor, x:Tensor) -> Tensor: # bool `(w,)
     largest = c.masked_fill(~allowed, -torch.inf).argmax(-1, keepdim=True)
     return torch.zeros_like(c).scatter_(-1, largest, 1.)
 
-# %% ../../nbs/data/00_columns.ipynb #c31
-_FEW = 3 # An integer with fewer values than three grids offers them all
-
-def _numbers_to_try(c:Column, grid:int) -> np.ndarray: # `(q,)`, raw
-    "Numbers of a column to try."
-    if (c.unit or c.every) and 0 <= c.high - c.low < _FEW*grid*c.step:
-        raw = np.arange(np.ceil(c.low/c.step), np.floor(c.high/c.step) + 1)*c.step
-    elif c.knots is None: raw = np.linspace(c.low, c.high, grid)
-    else: raw = c.decoded(np.linspace(*c.encoded(np.array([c.low, c.high])).tolist(), num=grid)).clip(c.low, c.high)
-    if c.unit or c.every: raw = np.unique(c.on_steps(raw))
-    return raw[~np.isin(raw, c.codes)]
-
 # %% ../../nbs/data/00_columns.ipynb #20b447c4
 _FARTHEST_PLACE = 1e17 # Places beyond this are not told apart
 
@@ -402,7 +390,6 @@ class Column:
         return {self.name: self.cells(v[:, 0], dtypes[self.name])}
     def named(self, df:pd.DataFrame) -> np.ndarray: return df[self.sources[0]].to_numpy(object) # As people name values
 
-    def candidates(self, grid:int) -> np.ndarray: return _numbers_to_try(self, grid)[:, None] # Raw entries to try, `(q, w)`
     def projection(self) -> Callable|None: # (c, x) -> c, entries `(n, w)` each; None where steps are all that counts
         between = any(self.low < code < self.high for code in self.codes)
         return self.whole if self.knots is not None or self.bits or between else None
@@ -586,7 +573,6 @@ class Category(Column):
     def kept(self, x:np.ndarray) -> np.ndarray: return self.one(x)
     def write(self, v:np.ndarray, dtypes:dict) -> dict: return {self.name: self.known[v.argmax(1)]}
 
-    def candidates(self, grid:int) -> np.ndarray: return one_hot(np.flatnonzero(self.may), self.width)
     def projection(self) -> Callable|None: return partial(_largest_offered, torch.from_numpy(self.may))
     def outside(self, v:np.ndarray) -> np.ndarray: return ~np.isin(v, np.flatnonzero(self.may))
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:

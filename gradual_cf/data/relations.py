@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np, pandas as pd, torch
 from torch import Tensor
 
-from .columns import Column
-from ..core import Encoded, State, bisected
+from .columns import _unstepped, Column
+from ..core import Encoded
 
 # %% auto #0
 __all__ = ['reachable']
@@ -538,8 +538,6 @@ def _all_named(relations, followers) -> set: # Columns
     return {g for r in relations for g in r.groups} | {g for f in followers for g in f.needs | {f.group}}
 
 # %% ../../nbs/data/01_relations.ipynb #c59
-_RANGE_HALVINGS = 17 # Halvings of a range: what a number may become is known to a hundred-thousandth
-
 class Relations:
     "The relations, for the rows of a search."
     def __init__(self, ties:TableRelations):
@@ -564,44 +562,6 @@ class Relations:
         bad = self.ties.broken(old, new).any(1) | _inconsistent_columns(self.ties, old, new).any(1)
         bad |= ~_followers_in_limits(self, enc, xp, old, {g: new[g] for g in self.led})
         return torch.from_numpy(~bad).to(xp.device)
-
-    def tried(self, s:State, trials:Tensor, group:int) -> tuple[Tensor, Tensor]: # `(n, q, d)`, bool `(n, q)`
-        "Candidates of one column with all that follows, and which of them keep everything."
-        t,near = self.ties, self.near[group]
-        n,q = trials.shape[:2]
-        old = _read_groups(self.ties, s.x, self.used)
-        others = t._replace(relations=tuple(r for r in t.relations if r not in near.relations))
-        new = _read_moved(t, s.xp, s.x, old)
-        still = {g: new[g] for g in self.led if g not in near.led}
-        kept = ~others.broken(old, new).any(1) & _followers_in_limits(self, s.enc, s.xp, old, still)
-        may = torch.from_numpy(kept).to(s.xp.device)[:, None].expand(n, q)
-        if not near.relations and not near.followers: return trials, may
-        many:Any = [v if v is None else v.repeat_interleave(q, 0) for v in s.enc._replace(most=None)]
-        xp,x = trials.flatten(0, 1), s.x.repeat_interleave(q, 0)
-        old = {g: old[g].repeat(q) for g in {group} | _all_named(near.relations, near.followers)}
-        new = _read_moved(t, xp, x, old)
-        after = near.followed(old, new)
-        led = {g: after[g] for g in near.led}
-        xp = _write_derived(t, xp, x, {g: (old[g], new[g], v) for g,v in led.items()})
-        ok = ~near.broken(old, after).any(1) & _followers_in_limits(self, Encoded(*many), xp, old, led)
-        for g,v in led.items(): ok &= ~np.isnan(v) | np.isnan(old[g])
-        return xp.view(trials.shape), may & torch.from_numpy(ok).to(may.device).view(n, q)
-
-    def possible(self, x:Tensor, group:int) -> tuple[np.ndarray, np.ndarray]: # Raw numbers `(n,)` each
-        "The smallest and the largest value that a number of each row may have by itself."
-        c,near = self.ties.columns[group], self.near[group]
-        old = _read_groups(self.ties, x, {group} | _all_named(near.relations, near.followers))
-        def may_have(v):
-            after = near.followed(old, {**old, group: v})
-            bad = [_differs(old[g], after[g]) & self.ties.columns[g].outside(after[g]) for g in near.led]
-            return ~reduce(np.logical_or, bad, near.broken(old, after).any(1))
-        own,ends = np.nan_to_num(old[group], nan=c.low).clip(c.low, c.high), []
-        for end in (c.low, c.high):
-            there = may_have(np.full(len(own), end))
-            middle = lambda bad, good: c.rounded((bad + good)/2)
-            last = bisected(may_have, np.full(len(own), end), own, _RANGE_HALVINGS, middle)
-            ends.append(np.where(there, end, last))
-        return ends[0], ends[1]
 
     def consequences(self, x:Tensor, xp:Tensor) -> Tensor: # bool `(n, g)`
         "Columns that changed only because others did."

@@ -283,8 +283,6 @@ class _Steps:
 
     def keeps(self, x, xp): return ~self.broken(x, xp).flatten(1).any(1) # bool `(n,)`
     def holds(self, enc, xp): return self.keeps(enc.x, xp)
-    def tried(self, s, t, g): # Candidates `(n, q, *s)` -> the same, and whether they hold the rule
-        return t, self.keeps(s.x.repeat_interleave(t.shape[1], 0), t.flatten(0, 1)).view(t.shape[:2])
 
 def _legal_windows(p:_Series, old, new) -> np.ndarray: # bool `(n, g)`
     "Whether every window respects range, locks and steps, or is unchanged."

@@ -13,9 +13,10 @@ import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..answers import cell_with_unit, display_name, aimed_at, CHANGED, Counterfactuals, region_lines, row_titles, went
-from ..core import arrow_frame, arrow_table, check_range, comparable, Display, Domain, door
-from .columns import (
-    _cell_array, _fit_category, _fit_columns, _object_array, _offered, _remembering_numbers, Column, Integer, read_numbers)
+from ..core import (arrow_frame, arrow_table, chain, comparable, Display, Domain, door, Encoded,
+                             Entrywise, same_cells, steps)
+from ..render import plot_text, subplots, value_text
+from ..models.fitted import as_module, coded_columns
 from .found import (
     _as_relation, _contradictions, _change_notes, _columns_in_words, _found_categories, _found_roles, _guesses, _find_ties,
     _tie_sentences, _named_category, _with_directions, _role_sentences, log_findings, _with_step)
@@ -29,6 +30,495 @@ from ..render import plot_text, subplots, value_text
 
 # %% auto #0
 __all__ = ['tabular']
+
+# %% ../../nbs/04_tables.ipynb #c6
+class _Scales(NamedTuple):
+    "How entries are scaled and written, as arrays over all of them."
+    origin:np.ndarray # Raw value that is encoded as 0, `(d,)`; 0 for levels
+    span:np.ndarray   # Raw distance that is encoded as 1, `(d,)`; 1 for levels
+    digits:np.ndarray # Decimals of legal numbers, `(d,)` …
+    parts:np.ndarray  # … and how many units of the last one make a step, `(d,)`
+    scale:np.ndarray  # Parts of one that cells tell apart, `(d,)`
+    uneven:list       # Columns with knots, and where their entries stand
+    between:list      # Columns with legal numbers between their steps, and where
+    own:list          # Columns that find the very cell in their own way, and where
+    missing:list      # Columns with missing cells, by position
+    plain:bool        # Whether cells are numbers in all columns, read as they are
+    block:Any         # The one dtype of such cells; None where there are several
+
+def _scales(table) -> _Scales: # Of a `_Table`
+    "The scales of its columns."
+    each,part = list(zip(table.columns, table.at)), table.entries
+    even = np.array([(c.origin, c.span) if c.knots is None else (0., 1.) for c in table.columns], float)
+    alike = [c.ordered and c.knots is None and (c.known is None or len(c.levels) > 0) for c in table.columns]
+    plain,kinds = all(type(c) in (Column, Integer) for c in table.columns), set(table.dtypes.values())
+    return _Scales(even[table.group, 0], even[table.group, 1], part('digits'), part('parts'), part('scale'),
+                   [(c, at) for c,at in each if c.knots is not None], [(c, at) for c,at in each if len(c.between) or c.bits],
+                   [v for v,one in zip(each, alike) if not one], [g for g,c in enumerate(table.columns) if c.missing],
+                   plain, kinds.pop() if plain and len(kinds) == 1 else None)
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    "The fitted columns of a frame, and the values they may take."
+    columns:tuple     # A `Column` for each group
+    labels:pd.Index   # Raw columns, in order
+    dtypes:dict       # Their dtypes
+    frozen:np.ndarray # Columns that may not change, bool `(g,)`
+    up:np.ndarray     # Columns that may only increase, bool `(g,)`
+    down:np.ndarray   # Columns that may only decrease, bool `(g,)`
+    most:int|None     # Most columns changed in a row
+    keep:bool=True    # Whether a missing cell stays missing
+    computed:Any=False# Columns that cannot be chosen and may follow others, bool `(g,)`
+    relations:Any=None# Relations between columns, `Relations`; None if there are none
+    price:Any=None    # What changes cost, `_Cost`; None where nobody says so
+    fill:dict=field(default_factory=dict) # Raw column -> the cell that is read for a missing one
+    told:tuple=()     # What was found in the training rows, in sentences
+    hangs:tuple=()    # What holds between columns in all training rows: (kind, positions, levels)
+    unseen:dict=field(default_factory=dict) # Column, by position -> positions of levels that only a question has
+    guessed:dict=field(default_factory=dict) # Column -> what of it nobody said, in words
+    roles:dict=field(default_factory=dict) # Column -> (role, why), where it is not free
+    coded:dict=field(default_factory=dict) # Column of numbers -> its cells, for models that read them as categories
+    advice:str='' # 'advise' where answers are advice, 'last' where directions bind no longer; '' for explanations
+    looks:dict=field(default_factory=dict) # As `Display` holds them
+
+    @cached_property
+    def names(self) -> list: return list(self.labels)
+
+    def __repr__(self): return f'_Table({len(self.names)} columns, {(~self.frozen).sum()} may change)'
+
+    # What follows from the fields is worked out once: a single row is asked about many times
+    @cached_property
+    def at(self) -> list: return entry_slices(self.columns) # A slice for each column
+
+    @cached_property
+    def group(self) -> np.ndarray: # Column of each entry, `(d,)`
+        return np.repeat(np.arange(len(self.columns)), [c.width for c in self.columns])
+
+    @cached_property
+    def scales(self) -> _Scales: return _scales(self)
+
+    @cached_property
+    def shared(self) -> tuple: # Limits of each entry, raw `(d,)` each, and what rows may become that have no others
+        ends = self.entries('low'), self.entries('high')
+        return *ends, _legal_room(self, *np.atleast_2d(*ends))
+
+    @cached_property
+    def moves(self) -> tuple: # Columns that stay, only grow, only fall, bool `(g,)` each, and those whose codes stay
+        who = np.array([self.roles.get(c.name, ('',))[0] == 'person' for c in self.columns]) & (self.advice != '')
+        still = self.frozen | self.computed
+        if (still | who).all(): who &= False # somebody who may change nothing else
+        better = np.array([c.better for c in self.columns])*(self.advice == 'advise')
+        codes = [g for g,c in enumerate(self.columns) if c.codes and not c.levels and c.ordered] if self.advice == 'advise' else []
+        return still | who, self.up | (better > 0) & ~self.down, self.down | (better < 0) & ~self.up, codes
+
+    @cached_property
+    def project(self) -> Callable: return _projection(self) # (c, x) -> the admissible c
+
+    def encoded(self, raw:np.ndarray) -> np.ndarray: # `(…, d)`
+        out = (raw - self.scales.origin)/self.scales.span
+        for c,at in self.scales.uneven: out[..., at] = c.encoded(raw[..., at])
+        return out
+
+    def entries(self, field:str) -> np.ndarray: # A field of its column for each entry, `(d,)`
+        return np.array([getattr(c, field) for c in self.columns], float)[self.group]
+
+# %% ../../nbs/04_tables.ipynb #c10
+def cast_column(s:pd.Series, dtype) -> pd.Series:
+    "A column in another dtype where that holds all of its values, else as it is."
+    if isinstance(dtype, pd.CategoricalDtype) and not s.dropna().isin(dtype.categories).all(): return s
+    try: new = s.astype(dtype)
+    except (TypeError, ValueError, ArithmeticError): return s
+    return new if (comparable(new) == comparable(s)).all() else s
+
+def _columns_replaced(df:pd.DataFrame, new:dict) -> pd.DataFrame:
+    "Rows with some columns replaced; the very frame where there are none."
+    if not new: return df
+    df = df.copy()
+    for c,s in new.items(): df[c] = s
+    return df
+
+# %% ../../nbs/04_tables.ipynb #c12
+def _cells_frame(rows:list) -> pd.DataFrame:
+    "Rows of cells by their names; where a number is larger than any dtype holds, columns stay objects."
+    try: return pd.DataFrame(rows)
+    except OverflowError: return pd.DataFrame(rows, dtype=object)
+
+def _as_frame(data, names:Sequence) -> pd.DataFrame: # Names of the fitted columns, for arrays
+    "Rows of any type as a frame; raises `ValueError` if there are none."
+    if isinstance(data, pd.DataFrame): return data
+    if isinstance(data, dict): return _cells_frame([data])
+    if isinstance(data, pd.Series): return pd.DataFrame([data.to_list()], columns=data.index, index=[data.name])
+    if (there := arrow_table(data)) is not None: return arrow_frame(there) # of Arrow, Polars, DuckDB and others
+    if hasattr(data, 'to_pandas'): return data.to_pandas()
+    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data): return _cells_frame(data)
+    if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] == len(names):
+        return pd.DataFrame(data, columns=list(names)).infer_objects()
+    got = f'{type(data).__name__} of shape {data.shape}' if isinstance(data, np.ndarray) else type(data).__name__
+    raise ValueError(f'data must be a frame, a Series, a dict, a list of dicts, or an array `(n, {len(names)})`, got {got}')
+
+def _fitted_columns(table:_Table, data) -> pd.DataFrame:
+    "Raw rows as a frame of the fitted columns in their order, others left out; raises `ValueError` if one is missing."
+    df,names = _as_frame(data, table.names), table.names
+    got = names if df.columns.equals(table.labels) else list(df.columns)
+    if got != names and df.columns.is_unique and all(c in df.columns for c in names): df,got = df[names], names
+    if got == names:
+        other = [c for (c,dtype),own in zip(table.dtypes.items(), df.dtypes) if own is not dtype and own != dtype]
+        df = _columns_replaced(df, {c: cast_column(df[c], table.dtypes[c]) for c in other})
+        gone = {c: cell for c,cell in table.fill.items() if df[c].isna().any()}
+        return _columns_replaced(df, {c: df[c].where(df[c].notna(), cell) for c,cell in gone.items()})
+    if not (missing := [c for c in names if c not in got]): raise ValueError(f'data must have distinct columns, got {got}')
+    extra = [c for c in got if c not in names]
+    raise ValueError(f'data must have the columns it was fitted on, got missing {missing} and extra {extra}')
+
+# %% ../../nbs/04_tables.ipynb #c16
+def _legal_room(table:_Table, low:np.ndarray, high:np.ndarray) -> tuple: # Raw, `(n or 1, d)` each -> encoded
+    "Limits moved inward to legal values."
+    ends = [end.copy() for end in inward_to_steps(low, high, table.scales.digits, table.scales.parts)]
+    for c,at in table.scales.between:
+        i = at.start
+        ends[0][:, i],ends[1][:, i] = _bounds_inside(c, low[:, i], high[:, i])
+    return tuple(torch.from_numpy(table.encoded(end)) for end in ends)
+
+def _room_of_entries(table:_Table, raw:np.ndarray, room:Sequence, up:np.ndarray, down:np.ndarray) -> tuple:
+    "The values that each entry of each row may take, of a `room` given; limits that all rows share are held once."
+    low,high = room
+    if up.any(): low = np.where(up, np.fmax(low, raw), low)       # a missing value is no limit
+    if down.any(): high = np.where(down, np.fmin(high, raw), high)
+    ends = _legal_room(table, *np.broadcast_arrays(*np.atleast_2d(low, high)))
+    return tuple(end.expand(raw.shape) for end in ends)
+
+def _shut(table:_Table, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
+    "Columns of which no value is left."
+    bad = (low > high).numpy()
+    if not bad.any(): return torch.zeros(len(bad), len(table.columns), dtype=torch.bool)
+    return torch.from_numpy(np.stack([bad[:, at].any(1) for at in table.at], 1))
+
+# %% ../../nbs/04_tables.ipynb #c18
+def _raw(table:_Table, data) -> np.ndarray: # `(n, d)`, NaN for a missing number
+    "Rows as numbers in raw units."
+    df = _fitted_columns(table, data)
+    if not len(df): raise ValueError('data must have at least one row, got an empty frame')
+    if table.scales.plain and all(isinstance(d, np.dtype) and d.kind in 'iuf' for d in df.dtypes):
+        v = df.to_numpy(float)
+        if np.isfinite(v).all(): return np.ascontiguousarray(v) # numbers only, none missing: read at once
+    return np.concatenate([c.read(df) for c in table.columns], 1)
+
+def _encode_table(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
+    "Rows as the network reads them, and what may become of them."
+    raw,group = _raw(table, data), table.group
+    x = torch.from_numpy(table.encoded(raw)).nan_to_num_(MISSING)
+    *ends,room = table.shared
+    fixed,up,down,coded = table.moves
+    if (up | down).any(): low,high = _room_of_entries(table, raw, ends, up[group], down[group])
+    else: low,high = (end.expand(raw.shape) for end in room)
+    most = None if table.most is None else torch.full((len(x),), table.most)
+    frozen = torch.from_numpy(fixed) | _shut(table, low, high)
+    for g in coded: # so does what is no number
+        frozen[:, g] |= torch.from_numpy(np.isin(raw[:, table.at[g].start], table.columns[g].codes))
+    for g,levels in table.unseen.items(): # what no training row has stays
+        frozen[:, g] |= torch.from_numpy(raw[:, table.at[g]][:, levels].any(1))
+    for g in table.scales.missing if table.keep else (): # what is missing stays missing
+        frozen[:, g] |= torch.from_numpy(np.isnan(table.columns[g].one(raw[:, table.at[g]])))
+    return Encoded(x, frozen, low, high, most)
+
+# %% ../../nbs/04_tables.ipynb #51bb260e
+_ENTRIES = 2**25 # Entries of training rows that are all kept
+
+class _CodedRows:
+    "Rows of a table as numbers and codes, in place of the tensor of all their entries."
+    ndim = 2
+    def __init__(self, numbers:Tensor, at:Tensor, ones:Tensor, width:int, lasting:bool=False): # `(n, p)`, `(p,)`, `(n, c)`
+        self.numbers,self.at,self.ones = numbers, at, ones # numbers; entries where they stand; entries that are 1
+        self.shape,self.lasting = torch.Size((len(numbers), width)), lasting
+        self.made = None
+
+    @property
+    def dtype(self): return self.numbers.dtype
+    @property
+    def device(self): return self.numbers.device
+    def __len__(self): return len(self.numbers)
+
+    def whole(self) -> Tensor: # `(n, d)`
+        "All entries; a part of the rows remembers them."
+        if self.made is not None: return self.made
+        out = self.numbers.new_zeros(self.shape)
+        out[:, self.at] = self.numbers
+        out.scatter_(1, self.ones, 1.)
+        if not self.lasting: self.made = out
+        return out
+
+    def __getitem__(self, i):
+        if not isinstance(i, (slice, list)) and getattr(i, 'ndim', 0) != 1: return self.whole()[i]
+        some = _CodedRows(self.numbers[i], self.at, self.ones[i], self.shape[1])
+        return some if some.shape.numel() > _ENTRIES else some.whole()
+
+    def to(self, *place): # As of a tensor
+        "The same elsewhere."
+        numbers = self.numbers.to(*place)
+        at,ones = (v.to(numbers.device) for v in (self.at, self.ones))
+        return _CodedRows(numbers, at, ones, self.shape[1], self.lasting)
+
+    def __getattr__(self, name): # What else a tensor has
+        if name.startswith('__') or name in ('made', 'numbers'): raise AttributeError(name) # while it is copied
+        return getattr(self.whole(), name)
+
+    @classmethod
+    def __torch_function__(cls, f, types, args=(), kwargs=None):
+        told = lambda v: v.whole() if isinstance(v, cls) else type(v)(map(told, v)) if type(v) in (list, tuple) else v
+        return f(*map(told, args), **{k: told(v) for k,v in (kwargs or {}).items()})
+
+def _operator(name): return lambda self, *v: getattr(self.whole(), name)(*v) # Looked up in the class, not in what it stands for
+
+for _name in ('add radd sub rsub mul rmul truediv rtruediv pow matmul rmatmul eq ne lt le gt ge neg abs iter').split():
+    setattr(_CodedRows, f'__{_name}__', _operator(f'__{_name}__'))
+_CodedRows.__hash__ = object.__hash__
+
+def _coded_rows(table:_Table, data) -> _CodedRows|None: # None where there are few entries
+    "Training rows with their categories as codes."
+    df = _fitted_columns(table, data)
+    if len(df)*len(table.group) <= _ENTRIES: return None
+    coded = [type(c) is Category for c in table.columns]
+    rest = [(c, at) for c,at,code in zip(table.columns, table.at, coded) if not code]
+    numbers = [np.zeros((len(df), 0)), *(c.encoded(c.read(df)) for c,_ in rest)]
+    ones = [np.zeros((len(df), 0), int), *(at.start + _level_places(c, df[c.sources[0]])[:, None]
+                                           for c,at,code in zip(table.columns, table.at, coded) if code)]
+    place = np.concatenate([np.zeros(0, int), *(np.arange(at.start, at.stop) for _,at in rest)])
+    told = torch.from_numpy(np.concatenate(numbers, 1)).nan_to_num_(MISSING)
+    return _CodedRows(told, torch.from_numpy(place), torch.from_numpy(np.concatenate(ones, 1)), len(table.group), lasting=True)
+
+# %% ../../nbs/04_tables.ipynb #7656ed92
+_WANTED = {'numeric': 'finite number', 'dates': 'date', 'known levels': 'known level'} # What cells should be
+
+def _strange(c:Column, s:pd.Series) -> np.ndarray: # bool `(n,)`
+    "Which cells are present but cannot be read."
+    if c.ordered: known = np.isfinite(_floats(c, s))
+    elif len(c.sources) > 1: known = pd.to_numeric(s, errors='coerce').notna().to_numpy(bool) # siblings of 0 and 1
+    else:
+        levels = set(c.levels)
+        known = np.array([v in levels for v in comparable(s)], bool)
+    return ~known & s.notna().to_numpy(bool)
+
+_LONGEST = 60 # Characters of a cell in a sentence
+
+def _unread_cells(c:Column, df:pd.DataFrame) -> list: # A list of sentences for each row
+    "Why a column cannot be read, row by row."
+    out:list = [[] for _ in range(len(df))]
+    for name in c.sources:
+        cells,gone = df[name].to_numpy(object), df[name].isna().to_numpy(bool)
+        for i in np.flatnonzero(_strange(c, df[name])):
+            cell = repr(cells[i]) if isinstance(cells[i], str) else value_text(cells[i])
+            out[i].append(f'{cell[:_LONGEST]} in column {name!r} is no {_WANTED[c.reads]}')
+        for i in np.flatnonzero(gone & (not c.missing)): out[i].append(f'column {name!r} is missing')
+    if isinstance(c, Indicators) and c.known is not None:
+        for i in [i for i,words in enumerate(out) if not words and not c.has(df.iloc[[i]]).any()]:
+            out[i].append(f'columns {list(c.sources)} hold no level of the category {c.name!r}')
+    return out
+
+def _why_unread_of(table:_Table, data) -> list: # A text for each row
+    "Why each row cannot be read; '' for rows that can."
+    df = _fitted_columns(table, data)
+    fine = _plain_numbers(table.columns, df)
+    told = [_unread_cells(c, df) for i,c in enumerate(table.columns) if i not in fine]
+    return ['; '.join(sum(row, [])) for row in zip(*told)] if told else ['']*len(df)
+
+# %% ../../nbs/04_tables.ipynb #c26
+def _own_stays(form, c, x, *k): return torch.where(c == x, c, form(c, x, *k)) # A value of one's own is no step
+def _followed(relations, form, c, x): return relations.follow(form(c, x), x)
+
+def _one_by_one(rules, c, x):
+    "Columns that have rules of their own."
+    c = c.clone()
+    for at,rule in rules: c[:, at] = rule(c[:, at], x[:, at])
+    return c
+
+def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
+    "What the form of the values demands, in encoded units, and all that follows; `narrow` knows only the form."
+    step,origin,span = np.array([c.even for c in table.columns])[table.group].T
+    even = steps(torch.tensor(step/span), torch.tensor(-(origin % np.where(step > 0, step, 1.))/span))
+    whole = Entrywise(partial(_own_stays, even.f), *even.consts)
+    rules = [(at, rule) for c,at in zip(table.columns, table.at) if (rule := c.projection())]
+    form = chain(whole, *([partial(_one_by_one, rules)] if rules else []))
+    if table.relations is None: return form
+    project = partial(_followed, table.relations, form)
+    if hasattr(form, 'narrow'): setattr(project, 'narrow', getattr(form, 'narrow'))
+    return project
+
+# %% ../../nbs/04_tables.ipynb #c33
+def _exact_numbers(table:_Table, x:np.ndarray) -> np.ndarray: # Encoded entries `(n, d)` -> raw ones, NaN where missing
+    "Decode rows to the very numbers that were encoded; as each column does it, all numbers at once."
+    k = table.scales
+    v = k.origin + x*k.span
+    with np.errstate(over='ignore'): near = np.rint(v*k.scale)/k.scale # infinite, and so not near, for what is too large
+    out = np.where(np.abs(near - v) <= _ULPS*(np.abs(v) + np.abs(k.origin)), near, v)
+    for g in k.missing: out[:, table.at[g]][x[:, table.at[g]] == MISSING] = np.nan
+    for c,at in k.own: out[:, at] = c.exact(x[:, at])
+    return np.asfortranarray(out)
+
+def _model_frame(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, raw columns)`
+    "Encoded rows as the frame that a model reads; `legal` rounds numbers."
+    exact,cells = _exact_numbers(table, x.detach().cpu().double().numpy()), {}
+    if not legal and isinstance(block := table.scales.block, np.dtype) and block.kind in 'iuf': # all columns at once
+        if (whole := _in_dtype(exact, block)).dtype == block: return pd.DataFrame(whole, columns=table.labels)
+    for c,at in zip(table.columns, table.at):
+        v = exact[:, at]
+        cells |= c.write(c.rounded(v) if legal else v, table.dtypes)
+    columns = [cells[name] for name in table.names]
+    dtype = columns[0].dtype
+    if dtype != object and isinstance(dtype, np.dtype) and all(v.dtype == dtype for v in columns): # one block
+        return pd.DataFrame(np.stack(columns).T, columns=table.labels)
+    kept = lambda v: pd.Series(v, dtype=object) if v.dtype == object else v # pandas makes texts of other objects
+    return pd.DataFrame(dict(enumerate(map(kept, columns)))).set_axis(table.labels, axis=1)
+
+# %% ../../nbs/04_tables.ipynb #c37
+def _replace_cells(df:pd.DataFrame, name, cells, changed:np.ndarray, dtype):
+    "Replace the changed cells of one column, in its own dtype where that can hold them, else in one of floats."
+    old = df[name].to_numpy(object).copy()
+    old[changed] = np.asarray(cells, dtype=object)[changed]
+    floats = 'float64' if isinstance(dtype, np.dtype) else 'Float64'
+    if pd.api.types.is_integer_dtype(dtype) and not all(float(v).is_integer() for v in old[changed]): dtype = floats
+    s = pd.Series(old, index=df.index, dtype=object)
+    try: df[name] = s.astype(dtype)
+    except (OverflowError, TypeError): df[name] = s.astype(floats) # a row's own number, too large for the dtype
+
+# %% ../../nbs/04_tables.ipynb #c39
+def _legal_entries(table:_Table, v:Tensor, x:Tensor) -> Tensor: # Entries and the rows' own `(n, d)` -> `(n, d)`
+    "The admissible entries that answers are written from; a number between the steps of its column stays there."
+    out = table.project(v, x)
+    for c,at in table.scales.between:
+        i = at.start
+        legal = torch.from_numpy(c.encoded(c.rounded(c.decoded(v[:, i].numpy()))))
+        out[:, i] = torch.where(v[:, i] == x[:, i], x[:, i], legal)
+    return out
+
+def _decode_table(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
+    "Encoded rows in original units; what equals the encoding of `raw` is left untouched."
+    if raw is None: return _model_frame(table, x, legal)
+    df = _fitted_columns(table, raw).copy()
+    v,enc = x.detach().cpu(), _encode_table(table, df)
+    differs,v = v != enc.x.to(v), v.double()
+    if legal: v = _legal_entries(table, v.clamp(enc.low, enc.high), enc.x)
+    if legal and table.relations is not None:
+        v = table.relations.follow(torch.where(differs, v, enc.x), enc.x)
+        v = torch.where(table.relations.holds(enc, v)[:, None], v, enc.x)
+        differs = v != enc.x
+    for g in np.unique(table.group[differs.any(0).numpy()]):
+        c,at = table.columns[g], table.at[g]
+        changed,new = differs[:, at].any(1).numpy(), c.exact(v[:, at].numpy())
+        cells = c.write(c.rounded(new) if legal else new, table.dtypes)
+        for name,one in cells.items(): _replace_cells(df, name, one, changed, table.dtypes[name])
+    return df
+
+# %% ../../nbs/04_tables.ipynb #c43
+def _legal_columns(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
+    "Whether the column may take every changed value."
+    out = []
+    for c,frozen,up,down in zip(table.columns, table.frozen, table.up, table.down):
+        same = np.all([same_cells(old[s], new[s]) for s in c.sources], 0)
+        stays = frozen | (old[c.sources[0]].isna().to_numpy(bool) & table.keep)
+        out.append(same if same.all() else same | (c.legal(old, new, up, down) & ~stays))
+    return np.stack(out, 1) & (table.relations is None or ~_at_fault(table.relations.ties, old, new))
+
+# %% ../../nbs/04_tables.ipynb #c46
+_LISTED = 30 # Columns that an error lists
+
+def check_names(columns:Sequence[Column], **named):
+    "Raise `ValueError` for a name that is not a column."
+    known,owner = [c.name for c in columns], {s: c for c in columns for s in c.sources}
+    for arg,names in named.items():
+        if isinstance(names, str) or not hasattr(names, '__iter__'):
+            raise ValueError(f'{arg} must be a list of columns, got {"the string "*isinstance(names, str)}{names!r}')
+        bad = [c for c in names if c not in known]
+        hint = ''.join(f'; {c!r} is a part of {owner[c].name!r}' for c in bad if c in owner)
+        if any(c in owner and owner[c].known is not None for c in bad): hint += ' unless categorical={} keeps them apart'
+        near = [m for c in bad for m in get_close_matches(str(c), list(map(str, known)), 1)]
+        hint += f'; did you mean {near[0]!r}?' if near and not hint else ''
+        there = ', '.join(map(repr, known[:_LISTED])) + f' and {len(known) - _LISTED} more'*(len(known) > _LISTED)
+        if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}; df has {there}')
+
+# %% ../../nbs/04_tables.ipynb #c48
+def _check_row_values(arg, rows, n):
+    "Raise `ValueError` unless there is a value for each row."
+    if len(rows) != n: raise ValueError(f'{arg} must be the same for all rows or one for each ({n}), got {len(rows)}')
+
+def _category_names(columns:Sequence[Column], row:Any) -> Any: # The same where none is named so
+    "Names of columns, with a category in place of all 0/1 columns that it comes as."
+    if isinstance(row, str) or not hasattr(row, '__iter__'): return row
+    row = list(row)
+    for c in columns:
+        if len(c.sources) < 2 or not set(c.sources) & set(row): continue
+        free = len(c.sources) - (len(c.levels) == len(c.sources) == 2) # of two levels, either column tells both
+        if len(set(c.sources) & set(row)) >= free: row = [name for name in row if name not in c.sources] + [c.name]
+    return row
+
+def _flags(columns:Sequence[Column], arg:str, value, n:int) -> np.ndarray: # bool `(n, g)`
+    "Which columns of which rows are named."
+    names = [c.name for c in columns]
+    if isinstance(value, pd.DataFrame):
+        if not all(map(pd.api.types.is_bool_dtype, value.dtypes)):
+            raise ValueError(f'{arg} must be True or False in a frame, got dtypes {sorted(set(map(str, value.dtypes)))}')
+        value = [[c for c,on in zip(value.columns, row) if on] for row in value.to_numpy(bool)]
+    is_row = lambda v: isinstance(v, (list, tuple, set)) and v not in names
+    rows = value if isinstance(value, (list, tuple)) and len(value) and all(map(is_row, value)) else [value]
+    if rows is value: _check_row_values(arg, rows, n)
+    whole = partial(_category_names, columns)
+    for row in rows: check_names(columns, **{arg: whole(row)})
+    return np.repeat([[c in row for c in names] for row in map(whole, rows)], n//len(rows), 0)
+
+# %% ../../nbs/04_tables.ipynb #c52
+def _bound_rows(table:_Table, bounds, n:int) -> tuple:
+    "Bounds of a question."
+    if isinstance(bounds, pd.DataFrame): bounds = bounds.to_dict('records')
+    rows = [bounds or {}] if bounds is None or isinstance(bounds, dict) else bounds
+    if not isinstance(rows, (list, tuple)) or not all(isinstance(r, (dict, type(None))) for r in rows):
+        raise ValueError(f'bounds must be a dict of columns, a list of dicts or a frame of pairs, got {bounds!r}')
+    if rows is bounds: _check_row_values('bounds', rows, n)
+    out = np.tile([[[-np.inf]], [[np.inf]]], (1, len(rows), len(table.columns)))
+    for i,row in enumerate(rows):
+        check_names(table.columns, bounds=list(row or ()))
+        for g,c in enumerate(table.columns):
+            pair = (row or {}).get(c.name)
+            if not (pair is None or pair is pd.NA or isinstance(pair, float) and np.isnan(pair)): out[:, i, g] = _interval(c, pair)
+    return tuple(np.repeat(out, n//len(rows), 1))
+
+def _directions(columns:Sequence[Column], n:int, immutable=(), increase_only=(), decrease_only=()) -> list:
+    "Which columns may not change, only grow, only fall, bool `(n, g)` each; `ValueError` for a direction that is none."
+    named = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only)
+    fixed,up,down = (_flags(columns, arg, names, n) for arg,names in named.items())
+    both = [c.name for c,bad in zip(columns, (up & down).T) if bad.any()]
+    if both: raise ValueError(f'increase_only and decrease_only must not overlap, got {both} in both; use immutable')
+    names = [c.name for c,on in zip(columns, (up | down).T) if on.any() and not c.ordered]
+    if names: raise ValueError(f'increase_only and decrease_only must name numbers, got categories {names}')
+    return [fixed, up, down]
+
+# %% ../../nbs/04_tables.ipynb #c55
+def _check_reach(table, raw, bounds=None, **others):
+    "Raise `ValueError` for a bound beyond all training rows that a row does not meet: no answer will."
+    low,high = _bound_rows(table, bounds, len(own := _raw(table, raw)))
+    for g,(c,at) in enumerate(zip(table.columns, table.at)):
+        if c.trained is None: continue
+        lost = (low[:, g] > max(c.trained[1], c.high)) | (high[:, g] < min(c.trained[0], c.low))
+        lost &= (own[:, at.start] < low[:, g]) | (own[:, at.start] > high[:, g])
+        for a,b in np.stack([low[:, g], high[:, g]], 1)[lost][:1]:
+            asked = ', '.join(c.text(v) if np.isfinite(v) else 'None' for v in (a, b))
+            raise ValueError(f'bounds must leave a value that training rows have, from {c.text(c.trained[0])} to '
+                             f'{c.text(c.trained[1])}, got ({asked}) for {c.name!r}')
+
+_UNROUNDED = 1e-6 # Room inside of a limit where nothing is rounded, in shares of a column's range
+
+def _constrain_table(table, enc, raw, bounds=None, **named) -> Encoded: # `named`: argument -> columns
+    "Rows with the constraints of a question on top of the table's own."
+    n,group = len(enc.x), table.group
+    fixed,up,down = _directions(table.columns, n, **named)
+    room = [b[:, group] for b in _bound_rows(table, bounds, n)]
+    low,high = (v.to(enc.x) for v in _room_of_entries(table, _raw(table, raw), room, up[:, group], down[:, group]))
+    fixed = torch.from_numpy(fixed).to(enc.frozen.device)
+    if enc.low is None: low,high = low + _UNROUNDED, high - _UNROUNDED
+    else: low,high = torch.maximum(enc.low, low), torch.minimum(enc.high, high)
+    if table.relations is not None: # what a question holds fixed cannot follow either
+        still = fixed[:, torch.from_numpy(group).to(fixed.device)]
+        low,high = (torch.where(still, enc.x, v) for v in (low, high))
+    shut = _shut(table, low.cpu(), high.cpu()).to(fixed.device)
+    return enc._replace(frozen=enc.frozen | fixed | shut, low=low, high=high)
 
 # %% ../../nbs/04_tables.ipynb #c59
 def _changed_columns(table:FittedTable, cfs:Counterfactuals) -> pd.DataFrame: # row (position), index, feature, before, after
@@ -288,9 +778,9 @@ def _table_domain(table:FittedTable) -> Domain:
                       names=tuple(c.name for c in table.columns), columns=tuple(table.names), looks=table.looks)
     groups,write = torch.from_numpy(table.group), partial(model_frame, table)
     apart = [zip(groups, levels) for kind,groups,levels in table.hangs if kind == '!'] # levels that never meet
-    return Domain(encode=partial(encode_rows, table), coded=partial(coded_rows, table),
-                  decode=partial(decode_rows, table), groups=partial(_all_groups, groups),
-                  project=table.project, propose=partial(propose_values, table), constrain=partial(constrain_rows, table),
+    return Domain(encode=partial(_encode_table, table), coded=partial(_coded_rows, table),
+                  decode=partial(_decode_table, table), groups=partial(_all_groups, groups),
+                  project=table.project, constrain=partial(_constrain_table, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(fitted_columns, table), unread=partial(unread_reasons, table), legal=partial(legal_columns, table),
                   check=partial(check_reach, table), extend=partial(_with_new_levels, table),
@@ -416,7 +906,7 @@ def _with_roles(roles:dict, immutable, categorical) -> tuple: # Both as `tabular
     return named('fixed', immutable), named('category', categorical)
 
 # %% ../../nbs/04_tables.ipynb #c94
-_READ:dict[str, Any] = dict(integer=(), special=None, grid=11, scale='range', missing='keep', step=None) # How cells are read
+_READ:dict[str, Any] = dict(integer=(), special=None, scale='range', missing='keep', step=None) # How cells are read
 
 def _split_bounds(df, bounds:dict, categorical) -> tuple: # Column -> (low, high), or a list of levels; names of categories
     "Limits of numbers, and levels of categories that may be proposed."
@@ -450,13 +940,13 @@ def tabular(
     codes:dict|None=None, # Special code, such as -7 -> what it means
     better:dict|None=None,# Column -> 'higher' or 'lower': advice goes no other way; only increases or decreases: implied
     derive:dict|None=None,# Column -> function of a frame, or (its parents, a regressor fitted on them); {}: look for none
-    read:dict|None=None,  # integer, special, grid, scale, missing, step: how cells are read
+    read:dict|None=None,  # integer, special, scale, missing, step: how cells are read
     roles:dict|None=None, # Column -> one of `'free'`, `'fixed'`, `'identifier'`, `'person'`, `'category'`, `'number'`; else found
 ) -> Domain:
     """Describe a data frame: its columns, and how they may change; raises `ValueError` for contradictions.
 
     In `read`: `integer`, columns of whole numbers that are stored as floats; `special`, codes in columns of numbers that are
-    never proposed, None recognises them by their gap; `grid`, candidate values of a column with many values, 11; `scale`, one step:
+    never proposed, None recognises them by their gap; `scale`, one step:
     'range', 'standard', 'quantile' (of all rows), or a fitted scaler of scikit-learn; `missing`, cells that are: 'keep', 'level'
     (may be filled in), 'fill' (by median or most frequent level); `step`, column -> distance of its legal numbers, None for any,
     {} to learn none.
@@ -490,7 +980,7 @@ def tabular(
     derive : dict | None, default None
         Column -> function of a frame, or (its parents, a regressor fitted on them); {}: look for none
     read : dict | None, default None
-        integer, special, grid, scale, missing, step: how cells are read
+        integer, special, scale, missing, step: how cells are read
     roles : dict | None, default None
         Column -> one of `'free'`, `'fixed'`, `'identifier'`, `'person'`, `'category'`, `'number'`; else
         found
@@ -509,8 +999,9 @@ def tabular(
     >>> X, y, X_test, y_test = load_loans()
     >>> tabular(X, immutable=['age'], bounds={'income': (None, 90_000)}, units={'income': '€'})
     """
-    if bad := [name for name in read or {} if name not in _READ]: raise ValueError(f'read must be a dict of {list(_READ)}, got {bad}')
-    integer,special,grid,scale,missing,step = (_READ | (read or {})).values()
+    told = read or {}
+    if bad := [name for name in told if name not in _READ]: raise ValueError(f'read must be a dict of {list(_READ)}, got {bad}')
+    integer,special,scale,missing,step = (_READ | told).values()
     if not isinstance(derive, (dict, type(None))): raise ValueError(f'derive must be a dict of columns, got {derive!r}')
     causes = {c: f for c,f in (derive or {}).items() if not callable(f) and isinstance(f, (tuple, list))}
     derive = {c: f for c,f in derive.items() if c not in causes} or (None if causes else {}) if derive is not None else None
@@ -519,7 +1010,6 @@ def tabular(
         siblings = {name: cols for name,cols in categorical.items() if len(cols) > 1}
         categorical = [cols[0] for cols in categorical.values() if len(cols) == 1]
     if not isinstance(df, (pd.DataFrame, pd.Series)) and (there := arrow_table(df)) is not None: df = arrow_frame(there)
-    check_range('grid', grid, least=2, whole=True)
     if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
     for name,v in dict(cost=cost, step=step, better=better, roles=roles).items():
         if not isinstance(v, (dict, type(None))): raise ValueError(f'{name} must be a dict of columns, got {v!r}')
@@ -552,8 +1042,7 @@ def tabular(
     findings = _role_sentences(columns, found, guessed) + findings
     columns,fill = _treat_missing(_rescaled(columns, df, scale), df, missing, levels)
     looks = _check_looks(columns, names, units, codes)
-    more = dict(most=None, grid=grid, keep=missing == 'keep', fill=fill, findings=findings, guessed=guessed, looks=looks, roles=found,
-                coded=coded)
+    more = dict(most=None, keep=missing == 'keep', fill=fill, told=told, guessed=guessed, looks=looks, roles=found, coded=coded)
     table = _fit_table(df, columns, named, (relations, derive, causes, cost), **more)
     if derive is None or derive:
         hangs = _find_ties(table.columns, fitted_columns(table, df))

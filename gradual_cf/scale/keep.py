@@ -33,7 +33,7 @@ from ..search.judge import held_places
 from ..search.opened import ModelPart
 from ..search.plausible import ClassPCA, Plausibility
 from ..search.segments import composed, pasted, variation
-from ..search.shorten import line_search, put_back, share
+from ..search.shorten import line_search, put_back
 from ..models.trees import Link, Trees
 from ..models.fingerprints import fingerprints_of, locked, versions_of, fingerprint
 
@@ -44,7 +44,7 @@ __all__ = []
 _KNOWN = {c.__name__: c for c in ( # Records, and functions that settings name
     ModelPart, Link, Trees, Column, Integer, Date, Ordinal, Category, Indicators, FittedTable, images._Pixels, series._Series,
     Plausibility, ClassPCA, Logits, logit_gap, logit_gap_norm, logit_gap_sum, total_variation, variation, pasted, composed, line_search,
-    put_back, share)}
+    put_back)}
 
 # %% ../../nbs/scale/02_keep.ipynb #k13
 def _ties_to_record(relations, where:str) -> dict|None:

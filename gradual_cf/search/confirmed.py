@@ -234,12 +234,12 @@ def ensemble_from_record(cf, record:dict|None): # A fitted explainer
     opened = None if places is None else _opened(cf, places, _network_learnt)
     if opened is not None: cf.ensemble = (cf.x_train, cf.model), _RetrainedEnsemble(cf, places, opened, record=record)
 
-def _agreement(lead:np.ndarray, want:float, slack:float=_SLACK) -> tuple: # `(m, k, …)` -> t, and whether enough agree, `(m, …)` each
-    "How many spreads the mean lead of retrained models is above 0, and whether that, and their votes, are enough."
+def _agreement(lead:np.ndarray, want:np.ndarray, bar:np.ndarray) -> tuple: # `(m, k, …)`, as many as t each -> `(m, …)` each
+    "How many spreads the mean lead of jurors is above 0, and whether that, and their votes, are enough: as `bars` and `want` say."
     k,mean = lead.shape[1], lead.mean(1)
     apart = lead - mean[:, None]
     t = mean/np.maximum(np.sqrt(np.einsum('mk...,mk...->m...', apart, apart)*((1 + 1/k)/(k - 1))), _NONE)
-    return t, (t >= _bar_of(want + slack, k)) & ((lead > 0).mean(1) >= want - 1e-9)
+    return t, (t >= bar) & ((lead > 0).mean(1) >= want - 1e-9)
 
 _CERTAIN = .995 # More than this share nobody expects
 
@@ -255,8 +255,7 @@ class EnsembleAgreement(NamedTuple):
 
     label,needs_reference,is_margin = 'other models', False, False
     phrase,refusal = '', 'hold'
-    @property
-    def bar(self) -> float: return _bar_of(float(self.want[0]) + self.ensemble.slack) # Of rows of one target
+    def bars(self) -> np.ndarray: return np.array([_bar_of(v + self.ensemble.slack) for v in self.want.tolist()]) # `(n,)`
     def parts(self, s) -> dict: return {}
     def take(self, i) -> EnsembleAgreement: return EnsembleAgreement(self.want[i], self.ensemble) # Rows `i`
     def agreed(self, s) -> Tensor: # In [0, 1], `(2, n)`

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Encoded, State, changed_groups
+from ..core import Encoded, State, Target, changed_groups
 from ..data.columns import MISSING, entry_slices
 from ..models.asking import predict
 from .boxes import grid_of, are_lawful, changed_columns, positions_of_answers, box_question
 from .confirmed import _agreement, EnsembleAgreement, _network_learnt, ensemble_of, places_tried
 from .composition import admissible
-from ..models.targets import arrived, at_level, in_target
+from ..models.targets import arrived, in_target
 from .goals import violation, Lead, max_changes_of, without_margin, _undecided
 from .compiled import _address, _library
 from .opened import _Itself, _lead_in, _opened, _OpenLayers, _OpenTrees, _Places, ModelPart
@@ -72,27 +72,37 @@ class _Changes(NamedTuple):
 
 class _Judge:
     "What rows of one target lack and cost, and what every single change would make of that."
-    def __init__(self, cf, enc:Encoded, target:Tensor, company:bool=True, share:float=1., asked:bool=False):
+    def __init__(self, cf, enc:Encoded, target:Tensor, company:bool=True, share:float=1., asked:bool=False, told:Target|None=None):
         self.cf,self.enc,self.target,self.how = cf, enc, target, (company, share, asked)
         self.known = _known_of(cf)
-        self.engine = None if asked else self.known.engine
-        self.places = self.known.places if self.engine is not None else _thinned(self.known.places)
+        self.engine:Any = None if asked else self.known.engine
+        every = self.engine is not None or asked and told is not None # what is told of few rows is asked of all values
+        self.places = self.known.places if every else _thinned(self.known.places)
         self.grid,self.owner = self.places.grid, self.places.owner
         self.x = enc.x.detach().cpu().numpy()
         self.label = tuple(target[0].tolist()) if cf.numbers else int(target[0])
-        aim = without_margin(cf, cf.aim(target, enc)).only(lambda d: (company or not d.needs_reference) and (share > 0 or not d.label))
+        aim = without_margin(cf, cf.aim(target, enc)) if told is None else told # what is asked of rows instead
+        aim = aim.only(lambda d: (company or not d.needs_reference) and (share > 0 or not d.label))
         shared = lambda d: d._replace(want=d.want*share) if isinstance(d, EnsembleAgreement) else d
-        self.aim = aim._replace(demands=tuple(map(shared, aim.demands)))
+        self.told,self.aim = told, aim._replace(demands=tuple(map(shared, aim.demands)))
         self.company:Any = next((d for d in self.aim.demands if isinstance(d, Plausible)), None)
-        self.agreement:Any = next((d for d in self.aim.demands if isinstance(d, EnsembleAgreement)), None)
-        lead = next((d.lead for d in self.aim.demands if isinstance(d, Lead)), None)
-        self.lead = None if lead is None else lead.detach().cpu().double().numpy()
+        self.jury:Any = next((d for d in self.aim.demands if isinstance(d, EnsembleAgreement)), None)
+        if self.jury is not None: self.want,self.bar = self.jury.want.cpu().numpy(), self.jury.bars()
+        self.need = self._needed()
         self.more = [d for d in self.aim.demands if not isinstance(d, (Plausible, EnsembleAgreement, Lead))]
         self.most = max_changes_of(cf, enc).cpu().numpy()
         self.relations,self.price = cf.ties['relations'], cf.ties['price']
         self.lines:Any = None # What the leads of retrained models are of their sums
         self._rules()
         if self.company is not None: self._meet()
+
+    def _needed(self) -> np.ndarray: # `(n,)`
+        "The lead that each row must have, in log-odds; of numbers none."
+        level = self.aim.level.detach().cpu().double()
+        need = torch.zeros_like(level) if self.cf.numbers else level.logit().clamp_min(0.)
+        for d in self.aim.demands:
+            if isinstance(d, Lead): need = torch.maximum(need, d.lead.detach().cpu().double())
+        return need.numpy()
 
     def _rules(self):
         "Which places each row may have, what they cost it, and values of its own at its limits."
@@ -168,7 +178,8 @@ class _Judge:
 
     def of(self, rows:Tensor, **limits) -> _Judge: # Positions, which may come several times
         "The same of some rows, under other limits of their own."
-        return _Judge(self.cf, self.enc.take(rows)._replace(**limits), self.target[rows], *self.how)
+        told = None if self.told is None else self.told.take(rows)
+        return _Judge(self.cf, self.enc.take(rows)._replace(**limits), self.target[rows], *self.how, told)
 
     def tensor(self, x:np.ndarray) -> Tensor: return torch.from_numpy(np.ascontiguousarray(x)).to(self.enc.x)
     def state(self, x:np.ndarray, row:np.ndarray) -> State: # Rows `(m, d)` of rows `(m,)`
@@ -185,6 +196,12 @@ class _Judge:
         if self.relations is not None and len(out):
             out = self.relations.follow(self.tensor(out), self.enc.x[torch.from_numpy(row)]).cpu().numpy()
         return out
+
+    def legal(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # Any rows `(m, d)` of rows `(m,)`
+        "The nearest rows that may be, and all that follows."
+        enc = self.enc.take(torch.from_numpy(row))
+        out = admissible(enc, self.tensor(x), self.cf.project)
+        return (out if self.relations is None else self.relations.follow(out, enc.x)).cpu().numpy()
 
     def chosen(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # bool `(m, g)`
         "Columns that changed and are somebody's choice."
@@ -212,10 +229,7 @@ class _Judge:
 
     def _spare(self, lead:np.ndarray, row:np.ndarray) -> np.ndarray: # `(m,)` or `(m, Q)`
         "What is left of a lead beyond what is asked."
-        level = np.asarray(at_level(self.cf.tau, self.target), float)
-        need = np.zeros(len(self.x)) if self.cf.numbers else np.broadcast_to(np.maximum(np.log(level/(1 - level)), 0.), (len(self.x),))
-        if self.lead is not None: need = np.maximum(need, self.lead)
-        return lead - need[row].reshape(-1, *[1]*(lead.ndim - 1)) - (0. if self.cf.numbers else _HAIR.get(self.enc.x.dtype, 1e-3))
+        return lead - self.need[row].reshape(-1, *[1]*(lead.ndim - 1)) - (0. if self.cf.numbers else _HAIR.get(self.enc.x.dtype, 1e-3))
 
     def _asked(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # `(m,)`
         "The same by the model itself."
@@ -232,11 +246,13 @@ class _Judge:
         many = len(self.engine.parts) > 1 and self.agreement is not None
         return self._spare(self._leads(sums, 0, True), row), self._member_leads(sums) if many else None
 
-    def changes(self, x:np.ndarray, row:np.ndarray, some:Any=True, lean:bool=True) -> _Changes: # States `(s, d)`, the row of each, bool `(s, g)`
-        "What every single change, or those of some columns, would do: the model is asked, then company, then retrained models."
+    def changes(self, x, row:np.ndarray, some:Any=True, lean:bool=True) -> _Changes: # States `(s, d)`, the row of each, bool `(s, g)`
+        "What every single change, or those of some columns, would do: the model is asked, then company, then jurors."
         s,P,Q = len(x), len(self.owner), len(self.columns)
         may = self.may[row] if some is True else self.may[row] & some[:, self.columns]
-        spare,slots,sums,leads = np.full((s, Q), -np.inf), np.r_[self.written, np.arange(P, Q)], None, None
+        spare,slots = np.full((s, Q), -np.inf), np.r_[self.written, np.arange(P, Q)]
+        sums:Any = None
+        leads:Any = None
         if self.engine is not None:
             sums = self.engine.changes(x, may[:, :P], _OWN)
             spare[:, :P] = self._spare(self._leads(sums, 0, True), row)
@@ -258,13 +274,14 @@ class _Judge:
                 at,p = np.nonzero(there)
                 leads[at, p] = self._member_leads(sums[at, :, p])
             at = np.nonzero(which)
-            (t[at],),(agreed,) = _agreement(leads[at].T[None], float(self.agreement.want[0]), self.agreement.ensemble.slack)
+            mine = row[at[0]]
+            (t[at],),(agreed,) = _agreement(leads[at].T[None], self.want[mine], self.bar[mine])
             ok[at] &= agreed
         def sure(states):
             if leads is None: out = np.minimum(spare/(self.cf.spread if self.cf.numbers else 1.), _CLIP)
             else:
                 ask(may & ~passed & states[:, None])
-                out = np.minimum(t, self.agreement.bar + _CLIP)
+                out = np.minimum(t, self.bar[row, None] + _CLIP)
             for lack in (near, deep, unmet): out = out - _WEIGHT*lack
             return np.where(may, out, -np.inf)
         if leads is not None: ask(passed)
@@ -347,11 +364,12 @@ class _Judge:
     def weigh(self, x:np.ndarray, row:np.ndarray) -> tuple: # bool `(m,)`, `(m,)`
         "Whether rows have everything, and of those whom the model lets pass how sure that is."
         if not len(x): return np.zeros(0, bool), np.zeros(0)
-        sure = self._asked(x, row) if self.engine is None else self._spare(self._leads(self.engine.sums(x, _OWN), 0, True), row)
+        e:Any = self.engine
+        sure = self._asked(x, row) if e is None else self._spare(self._leads(e.sums(x, _OWN), 0, True), row)
         i = np.flatnonzero(ok := sure >= 0)
-        if len(i) and self.agreement is not None and not self._ensemble_is_asked():
-            leads = self._member_leads(self.engine.sums(x[i], _REFITS))
-            sure[i],ok[i] = _agreement(leads, float(self.agreement.want[0]), self.agreement.ensemble.slack)
+        if len(i) and self.jury is not None and not self._jury_is_asked():
+            leads = self._juror_leads(e.sums(x[i], _JURORS))
+            sure[i],ok[i] = _agreement(leads, self.want[row[i]], self.bar[row[i]])
             i = np.flatnonzero(ok)
         ok[i] = self.accompanied(x[i], row[i])
         return ok, sure

@@ -5,13 +5,12 @@
 # %% ../../nbs/01_masking.ipynb #c4
 from __future__ import annotations
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from .goals import merit, shortfall, distance_or_cost
+from .goals import merit, shortfall
 from ..core import State, group_sums, per_row
 from ..models.asking import evaluating, input_grad, predict, with_graph
 
@@ -161,25 +160,13 @@ def _legal_values(s, values, entry, project):
     "The admissible values next to the candidates `(n or 1, q, w)` for some entries of each row, `(n, q, w)`."
     enc,(n,q,w) = s.enc, (len(s.x), *values.shape[1:])
     v = values.to(s.x).expand(n, -1, -1)
-    alone = getattr(project, 'alone', None) # what a column of a table demands
-    if alone is not None and w > 1: return v # levels are legal as they are offered
     if enc.low is not None: v = torch.maximum(v, enc.low.flatten(1)[:, None, entry])
     if enc.high is not None: v = torch.minimum(v, enc.high.flatten(1)[:, None, entry])
     if project is None: return v
-    if form := alone or getattr(project, 'narrow', None):
+    if form := getattr(project, 'narrow', None):
         return form(entry.repeat(q).expand(n, -1), s.x)(v.reshape(n, q*w)).view(n, q, w)
     whole = project(_trials(s.xp, v, entry).flatten(0, 1), s.x.repeat_interleave(q, 0))
     return whole.view(n, q, -1)[:, :, entry]
-
-# %% ../../nbs/01_masking.ipynb #c40
-def every_value(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`, the group of each value, long `(q,)`
-    "Every proposed value of every group that some row may change, put into the inputs alone."
-    trials,which = [], []
-    for g in (~s.enc.frozen).any(0).nonzero()[:, 0].tolist():
-        values = explainer.domain.propose(s.x, g).to(s.x)
-        trials.append(_trials(s.x, values.expand(len(s.x), -1, -1), (groups.flatten() == g).nonzero()[:, 0]))
-        which += [g]*values.shape[1]
-    return torch.cat(trials, 1), torch.tensor(which, device=s.x.device)
 
 # %% ../../nbs/01_masking.ipynb #c43
 def _distances(s, v, entry):
@@ -187,21 +174,13 @@ def _distances(s, v, entry):
     others = (s.xp - s.x).flatten(1).index_fill(1, entry, 0.).square().sum(1, keepdim=True)
     return ((v - s.x.flatten(1)[:, None, entry]).square_().sum(2) + others).sqrt()
 
-def _tied(relations, price, group, s, t):
-    "Trials `(n, q, *s)` with all that follows, what they cost, and which stay or break a relation, `(n, q)`."
-    (n,q),out = t.shape[:2], torch.zeros(t.shape[:2], dtype=torch.bool, device=t.device)
-    if relations is not None:
-        t,kept = relations.tried(s, t, group)
-        out = ~kept | (t == s.xp[:, None]).flatten(2).all(2)
-    return t, distance_or_cost(s.x.repeat_interleave(q, 0), t.flatten(0, 1), price).view(n, q), out
-
 class _Place(NamedTuple):
     "Where values are tried: one group."
     model:Any    # Who is asked
     may:Tensor   # Which rows may change there, bool `(n,)`
     entry:Tensor # Positions of the entries of the group
     project:Any  # (c, x) -> admissible c
-    tied:Any     # (state, trials) -> trials with all that follows, what they cost, which are out; None for distance
+    price:Any    # (x, xp) -> what changes cost, `(n,)`; None for distance
 
     def rows(self, i) -> _Place: return self._replace(may=self.may[i]) # The rows `i`
 
@@ -214,8 +193,9 @@ def _best_trial(s, v, place:_Place):
     "The best of the values `v`, `(n, q, w)`: merit `(n,)` and trial `(n, *s)`."
     t = _trials(s.xp, v, place.entry)
     stays = (v == s.xp.flatten(1)[:, None, place.entry]).all(2) | ~place.may[:, None]
-    t,dist,out = (t, _distances(s, v, place.entry), stays) if place.tied is None else place.tied(s, t)
-    score,i = merit(_violations(place.model, s, t), dist).masked_fill(stays | out, -torch.inf).max(1)
+    if place.price is None: dist = _distances(s, v, place.entry)
+    else: dist = place.price(s.x.repeat_interleave(t.shape[1], 0), t.flatten(0, 1)).view(t.shape[:2])
+    score,i = merit(_lacks(place.model, s, t), dist).masked_fill(stays, -torch.inf).max(1)
     return score, t[torch.arange(len(t), device=t.device), i]
 
 # %% ../../nbs/01_masking.ipynb #c45
@@ -259,7 +239,6 @@ def probe(
     propose:Callable, # (x, group) -> candidate values, `(n or 1, q, w)`
     *,
     project:Callable|None=None, # (c, x) -> admissible c
-    relations=None,             # Relations between groups; None if there are none
     price:Callable|None=None,   # (x, xp) -> what changes cost, `(n,)`; None for distance
 ) -> tuple[Tensor, Tensor, Tensor]: # Group of each row, long `(n,)`, the row with its best value, its `merit`
     """Try every proposed value of every free group and keep each row's best (Eq. 2); merit -inf where there is none.
@@ -278,8 +257,6 @@ def probe(
         (x, group) -> candidate values, `(n or 1, q, w)`
     project : Callable | None, default None
         (c, x) -> admissible c
-    relations : default None
-        Relations between groups; None if there are none
     price : Callable | None, default None
         (x, xp) -> what changes cost, `(n,)`; None for distance
 
@@ -291,10 +268,10 @@ def probe(
     s = s._replace(on=None, c=None)
     xp,best = s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
     group = torch.zeros_like(best, dtype=torch.long)
-    plain,flat = relations is None and price is None, groups.flatten()
+    flat = groups.flatten()
     entry = flat.argsort(stable=True).split(torch.bincount(flat).tolist())
     for g in free.any(0).nonzero()[:, 0].tolist():
-        place = _Place(model, free[:, g], entry[g], project, None if plain else partial(_tied, relations, price, g))
+        place = _Place(model, free[:, g], entry[g], project, price)
         score,trial = _best_in_group(s, propose(s.x, g), place)
         won = score > best # the first of equals
         group[won],xp[won],best[won] = g,trial[won],score[won]

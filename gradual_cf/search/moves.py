@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Encoded, State
+from ..core import Encoded, State, Target, changed_groups
 from ..data.columns import MISSING
 from ..models.asking import predict
 from .boxes import split_by_target, positions_of_answers
@@ -21,7 +21,7 @@ from .judge import _has_rows, _Judge, _put_over, _rows_of_target
 from .plausible import moved
 
 # %% auto #0
-__all__ = ['others_of']
+__all__ = ['others_of', 'lessened']
 
 # %% ../../nbs/search/22_moves.ipynb #mv0005
 _SETS,_DEPTH = 4, 8 # Sets of columns that go on, and levels
@@ -35,9 +35,10 @@ def _groups(row:np.ndarray) -> Iterator[tuple]: # Rows of states -> (row, its st
     for part in np.split(order, np.flatnonzero(np.diff(row[order])) + 1) if len(row) else ():
         yield int(row[part[0]]), part
 
-def _one_change(j:_Judge, x:np.ndarray, row:np.ndarray, lean:bool=True) -> tuple: # States -> {row: answer}, what their changes would do
-    "Of each row the nearest single change of its states that passes."
+def _one_change(j:_Judge, x:np.ndarray, row:np.ndarray, lean:bool=True, price=None) -> tuple: # States -> {row: answer}, what changes do
+    "Of each row the nearest single change of its states that passes; `price`: what counts in place of distance, `(s, q)`."
     ok,cost,near,_ = seen = j.changes(x, row, ~j.chosen(x, row), lean)
+    if price is not None: cost = price
     rows,of,what = [], [], []
     for r,s in _groups(row):
         c = np.where(ok[s], cost[s] + _KNN_WEIGHT*(near[s] > 0), np.inf).ravel()
@@ -281,6 +282,34 @@ def _ladder(cf) -> list: # Of each turn: whether company is asked for, and which
     if not (compared or agree or cf.settings.logit_margin is not None): return [(True, 1.)]
     return [(True, 1.), *[(False, 1.)]*compared, *[(False, _LESS)]*agree, (False, 0.)]
 
+def _with_margin(j:_Judge, xp:np.ndarray, rows:np.ndarray): # Writes to `xp`
+    "Answers that have what the judge asks in place of others, in no more columns, or those that may share a change."
+    rows = rows[~j.weigh(xp[rows], rows)[0]]
+    if not len(rows): return
+    most = np.minimum(j.most[rows], np.maximum(j.chosen(xp[rows], rows).sum(1), j.cf.settings.max_shared))
+    i = j.of(torch.from_numpy(rows), most=torch.from_numpy(most))
+    new = i.x.copy()
+    for _ in _searched(i, new, np.arange(len(rows))): pass
+    there = (new != i.x).any(1)
+    xp[rows[there]] = new[there]
+
+_TENTHS,_WORTH = 10, .9 # One more change is worth it where it leaves at most this share of the distance
+
+def _shared(j:_Judge, xp:np.ndarray, rows:np.ndarray): # Writes to `xp`
+    "Answers with one more column that makes room for a part of the others alone, where that is nearer in a straight line."
+    far = lambda x, row: np.linalg.norm(x - j.x[row], axis=1) if j.price is None else j.far(x, row)
+    while len(rows := rows[j.chosen(xp[rows], rows).sum(1) < np.minimum(j.most[rows], j.cf.settings.max_shared)]):
+        row = np.repeat(rows, _TENTHS - 1)
+        part = j.legal(j.x[row] + np.tile(np.arange(1, _TENTHS)/_TENTHS, len(rows))[:, None]*(xp[row] - j.x[row]), row)
+        step = np.where(j.grid.named[j.columns], np.sqrt(2), j.step[row])
+        cost = np.hypot(far(part, row)[:, None], step) if j.price is None else far(part, row)[:, None] + step
+        most = _WORTH*far(xp[row], row)
+        found,_ = _one_change(j, part, row, price=np.where(cost < most[:, None], cost, np.inf))
+        won = [r for r,t in found.items() if far(t[None], np.array([r]))[0] < _WORTH*far(xp[[r]], np.array([r]))[0]]
+        for r in won: xp[r] = found[r]
+        rows = np.array(won, int)
+        _finer(j, xp, rows)
+
 _TOGETHER = 64 # Rows
 
 def moves_of_rows(cf, enc:Encoded, target:Tensor) -> Iterator[Tensor]: # Rows that the model refuses; yields `(n, d)`
@@ -308,6 +337,18 @@ def moves_of_rows(cf, enc:Encoded, target:Tensor) -> Iterator[Tensor]: # Rows th
                 if not len(left): break
             left = np.flatnonzero(~there & (out[at] != some.x).any(1).cpu().numpy()) # what was found, and is denied
             if not len(left): break
+        done = np.flatnonzero(there)
+        if len(done) and (cf.settings.tau_slack or cf.settings.max_shared > 1):
+            xp = out[at].cpu().numpy()
+            for told in [cf.aim(label, some)]*bool(cf.settings.tau_slack) + [None]: # with the margin, and without
+                j = _Judge(cf, some, label, told=told)
+                if told is not None: _with_margin(j, xp, done)
+                full = j.weigh(xp[done], done)[0]
+                _shared(j, xp, done[full])
+                done = done[~full]
+            ok = there & j.confirmed(xp, np.arange(len(i)))
+            out[at[torch.from_numpy(ok)]] = j.tensor(xp[ok])
+            yield out
         if len(left):
             still = at[torch.from_numpy(left)]
             z = predict(cf.model, out[still])
@@ -426,6 +467,40 @@ def others_of(
                 out.append(mine.tensor(found))
     return np.concatenate([np.zeros(0, int), *rows]), torch.cat(out)
 
+
+# %% ../../nbs/search/22_moves.ipynb #mvle0002
+def lessened(cf, enc:Encoded, target:Tensor, aim:Target, xp:Tensor, asked:bool=False) -> Tensor: # What rows must keep -> `(n, d)`
+    """Answers with fewer and smaller ones of their own changes, until nothing is gained; `asked`: by the model itself.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+    enc : Encoded
+        Encoded rows, as `encode` returns them
+    target : Tensor
+        Target of each row, as `aimed` returns it
+    aim : Target
+    xp : Tensor
+        Encoded answers, `(n, *s)`
+    asked : bool, default False
+
+    Returns
+    -------
+    Tensor
+        What rows must keep -> `(n, d)`
+    """
+    out,still = xp.clone(), enc.frozen | ~changed_groups(enc.x, xp, cf.groups(xp))
+    for _,i in split_by_target(target, _TOGETHER):
+        at = torch.from_numpy(i).to(xp.device)
+        j = _Judge(cf, enc.take(at)._replace(frozen=still[at]), target[at], asked=asked, told=aim.take(at))
+        new,live = out[at].detach().cpu().numpy(), np.arange(len(i))
+        while len(live):
+            before = new.copy()
+            for move in (_dropped, _swapped, _finer): move(j, new, live)
+            live = np.flatnonzero((new != before).any(1))
+        out[at] = j.tensor(new)
+    return out
 
 # %% ../../nbs/search/22_moves.ipynb #mv0015
 def _nearest_real(cf, enc:Encoded, target:Tensor) -> np.ndarray: # `(n,)`; NaN where there is none, or no training rows

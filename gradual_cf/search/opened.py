@@ -203,7 +203,8 @@ class _OpenTrees:
     def _asked(self, x:np.ndarray, parts:slice, open:np.ndarray|None, change) -> np.ndarray: # Writes to the last
         v,base = np.ascontiguousarray(self.of(x), float), np.empty((len(x), self.M))
         ends,where = parts.indices(len(self.parts))[:2], (None if t is None else _address(t) for t in (open, base, change))
-        if not self.lib.opened_sums(self.handle, _address(v), *v.shape, *(self.first[i] for i in ends), *where): raise MemoryError('what changes do does not fit into memory')
+        done = self.lib.opened_sums(self.handle, _address(v), *v.shape, *(self.first[i] for i in ends), *where)
+        if not done: raise MemoryError('what changes do does not fit into memory')
         return base
 
     def sums(self, x:np.ndarray, parts:slice=slice(None)) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, M)`

@@ -540,9 +540,9 @@ def _demands_on_rows(company, enc:Encoded, label:Tensor) -> Plausible:
     "What rows must reach on their way to their targets; of a row that is there several times it is found once."
     wanted = label if label.ndim > 1 else label[:, None]
     parts = [v.double().cpu().numpy() for v in (enc.x, enc.low, enc.high, enc.frozen, wanted) if v is not None]
-    _,first,of = np.unique(np.concatenate(parts, 1), axis=0, return_index=True, return_inverse=True) if len(label) > 1 else ((), label, None)
-    if len(first) < len(label):
-        first,of = (torch.from_numpy(v.ravel()).to(label.device) for v in (first, of))
+    rows = np.concatenate(parts, 1)
+    if len(rows) > 1 and len((found := np.unique(rows, axis=0, return_index=True, return_inverse=True))[1]) < len(rows):
+        first,of = (torch.from_numpy(v.ravel()).to(label.device) for v in found[1:])
         return _demands_on_rows(company, enc.take(first), label[first]).take(of)
     if len(company.circles) > _KEPT_CIRCLES: company.circles,company.place = [], {} # rows may bring an interval each
     number = torch.tensor([company.number(t) for t in label], device=enc.x.device)

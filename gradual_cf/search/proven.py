@@ -16,12 +16,12 @@ from torch import Tensor
 
 from ..models.targets import CLASSES, levels
 from .goals import demanding, violation, leading, max_changes_of, without_margin
-from .shorten import try_all_values, _best_pair, _known_rounder, _rounder
+from .shorten import _known_rounder, _rounder
 from .pipelines import entries_at, all_positions
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _decided_for_target, _out_of_reach, _readings
-from .judge import _asked_at, _has_rows, _lawful_rows, _put_over, _rows_of_target, _states_of_rows
-from .robust import _scope, _check_robust, _whether_compared, _Demands, _demands_of, _retry_with_margin
+from .judge import _asked_at, _has_rows, _Judge, _lawful_rows, _put_over, _rows_of_target, _states_of_rows
+from .robust import _scope, _check_robust, _whether_compared, _Demands, _demands_of, _is_robust
 from .boxes import (
     FEW_COLUMNS, ROWS_TOGETHER, check_price, distance_price, SearchResult, Grid, grid_of, split_by_target, positions_of_answers, Price,
     BoxQuestion, box_question, PlacedRows, rows_at, BoxSearch, shared_places)
@@ -379,7 +379,7 @@ def _known_of_rows(task:_Task) -> tuple: # As `_search_and_prove`
     left = task.take(at)
     enc,target = left.q.enc, left.q.target
     xp,begun[i] = cf.find(left.q, effort)
-    if more and readings: xp,there = _retry_with_margin(left.demands(), xp, effort.until)
+    if more and readings: there = _is_robust(left.demands(), xp)
     else: there = _decided_for_target(cf, xp.double().cpu().numpy(), target, cf.tau)
     lost = torch.from_numpy(~there & np.isinf(known.size[i]))
     if robust is None: known.xp[at[lost]] = xp[lost].to(known.xp) # how far a search came
@@ -588,16 +588,19 @@ def _certified_by_boxes(demands:_Demands, own:_Certificate, norm:str, seconds:fl
 # %% ../../nbs/search/13_proven.ipynb #c27
 def _certified_by_asking(cf, s:State, own:_Certificate) -> _Certificate:
     "What trying every proposed value says of one and two columns."
-    n,groups = len(own.size), cf.groups(s.x)
-    begin = time.perf_counter()
-    bound,best = np.zeros(n), own.size.copy()
-    s = s._replace(on=None, c=None)
-    one = try_all_values(cf, s, ~s.enc.frozen)[2].cpu().numpy() > 0
-    best[one],bound[:] = 1, np.where(one, 1, 2)
-    rows = np.flatnonzero(~one & (_most_columns(cf, s.enc) >= 2) & (best > 2))
-    if len(rows):
-        two = _best_pair(cf, s.take(torch.from_numpy(rows)), groups)[1].cpu().numpy() > 0
-        best[rows],bound[rows] = np.where(two, 2, best[rows]), np.where(two, 2, 3)
+    n,begin,most = len(own.size), time.perf_counter(), _most_columns(cf, s.enc)
+    bound,best = np.full(n, 2.), own.size.copy()
+    for label,i in split_by_target(s.target.label, ROWS_TOGETHER):
+        at = torch.from_numpy(i).to(s.x.device)
+        j = _Judge(cf, s.enc.take(at), s.target.label[at], asked=True, told=s.target.take(at))
+        one = j.changes(j.x, np.arange(len(i)))[0].any(1)
+        best[i[one]] = bound[i[one]] = 1
+        for r in np.flatnonzero(~one & (most[i] >= 2) & (best[i] > 2)):
+            slot = np.flatnonzero(j.may[r])
+            row = np.full(len(slot), r)
+            x = j.made(j.x[row], row, slot)
+            two = (j.changes(x, row)[0] & (j.columns[slot][:, None] < j.columns)).any() # each pair once
+            best[i[r]],bound[i[r]] = (2, 2) if two else (best[i[r]], 3)
     took,none = np.full(n, (time.perf_counter() - begin)/max(n, 1)), np.zeros(n)
     return _Certificate(None, best, bound, own.distance, none, took, none.astype(int))
 

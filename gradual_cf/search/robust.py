@@ -4,8 +4,6 @@
 
 # %% ../../nbs/search/11_robust.ipynb #52bf41bd
 from __future__ import annotations
-import time
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +11,7 @@ import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..answers import check_answers, Counterfactuals
-from ..core import changed_groups, Effort, Encoded, Question, State, Target, check_range
+from ..core import changed_groups, Effort, Encoded, State, Target, check_range
 from ..data.columns import MISSING
 from ..data.rows import check_names
 from ..models.asking import predict
@@ -337,8 +335,6 @@ def _scope(cf, robust:dict|None, compared:set=_EVERYWHERE) -> str: # '' for all 
     partly = any(kind.needs_reference for kind in named) and False in compared
     return words + ', compared where the target has rows for that'*partly
 
-_FIRMER = .01, .02, .05, .1, .2, .3, .5, .7, .9 # How much of 1 - tau an answer may lie above tau to withstand more
-
 def _is_robust(demands:_Demands, xp:Tensor) -> np.ndarray: # Encoded answers `(n, d)` -> bool `(n,)`
     "Which answers have all that is demanded."
     cf,enc,out = demands.cf, demands.enc, np.zeros(len(xp), bool)
@@ -348,22 +344,6 @@ def _is_robust(demands:_Demands, xp:Tensor) -> np.ndarray: # Encoded answers `(n
         some,wanted = q.take(i), demands.take(torch.from_numpy(i).to(enc.x.device))
         out[i] = wanted.asked(some, wanted.conditions(some, label)[1], np.arange(len(i)), at[i])
     return out
-
-def _retry_with_margin(demands:_Demands, xp:Tensor, until:float) -> tuple: # The search's own answers `(n, d)`, and a time
-    "Answers of the same search, as far inside of their target as they need to be, and which have all, bool `(n,)`."
-    cf = demands.cf
-    there = _is_robust(demands, xp)
-    xp = xp.clone()
-    tau = cf.settings.tau or (cf.tau if cf.cut is None else max(cf.cut, 1 - cf.cut))
-    for share in _FIRMER if demands.robust and hasattr(cf, 'under') else ():
-        left = np.flatnonzero(~there)
-        if not len(left) or time.perf_counter() > until: break
-        i = torch.from_numpy(left).to(xp.device)
-        some,firmer = demands.take(i), cf.under(replace(cf.settings, tau=tau + share*(1 - tau)))
-        found,begun = firmer.find(Question(None, some.enc, None, some.aim.label), Effort(until=until))
-        xp[i[begun]] = found[begun]
-        there[left] = _is_robust(some, xp[i])
-    return xp, there
 
 def _check_robust(columns, robust:dict):
     "Raise `ValueError` for what answers cannot be made to withstand, such as noise in a column that is not a number."

@@ -10,21 +10,21 @@ from functools import partial
 from itertools import product
 from typing import Any, cast
 
-import numpy as np
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
-from .goals import _EXACT, cost, violation, max_changes_of, distance_or_cost
+from .goals import _EXACT, cost, violation
 from ..models.targets import arrived, levels, target_prob
 from .composition import admissible
 from ..answers import explainer_of, check_answers, Counterfactuals
 from ..data.columns import entry_slices, STEP_TOLERANCE
 from ..core import Question, State, changed_groups, group_sums, per_row
 from ..models.asking import predict
-from .masking import _NUMBERS, every_value, expand_groups, in_group, probe
+from .masking import _NUMBERS, expand_groups, in_group, probe
+from .moves import lessened
 
 # %% auto #0
-__all__ = ['put_back', 'put_back_smallest', 'line_search', 'share', 'improve']
+__all__ = ['put_back', 'put_back_smallest', 'line_search', 'improve']
 
 # %% ../../nbs/search/01_shorten.ipynb #c6
 def _reasked(explainer, s, xp):
@@ -118,48 +118,20 @@ def put_back_smallest(
     return _reasked(explainer, s, xp)
 
 # %% ../../nbs/search/01_shorten.ipynb #c18
-_AT_ONCE = 64 # Rows of a table that one question may have: as many halvings as these answer, since calls have a price
-
-def _middles(bad:np.ndarray, good:np.ndarray, levels:int) -> list: # Places `(n,)` of a tree of halvings
-    "All places that so many halvings may come to; after a place that holds, the next lies on the side of the bad one."
-    ends,out = [(bad, good)], []
-    for _ in range(levels):
-        middles = [(a + b)//2 for a,b in ends]
-        ends = [end for (a,b),m in zip(ends, middles) for end in ((a, m), (m, b))]
-        out += middles
-    return out
-
-def _halved(asked:Callable, best:Tensor, ends:tuple, times:int, most:int=_AT_ONCE) -> Tensor: # As `best`
-    "What stands at the last place that holds between one that does not and one that does; `asked`: of rows at places."
-    bad,good = ends
-    every = np.arange(len(bad))
-    while times > 0 and len(every):
-        levels = min(times, max(1, (most//len(every) + 1).bit_length() - 1))
-        times,tree = times - levels, _middles(bad, good, levels)
-        xp,ok = asked(np.tile(every, len(tree)), np.concatenate(tree)) # all places that the next halvings may come to
-        at = np.zeros(len(every), int) # node of each row
-        for _ in range(levels):
-            place,there = np.stack(tree)[at, every], at*len(every) + every
-            some = np.flatnonzero(ok[there])
-            best[some] = xp[there[some]]
-            holds = ok[there] | (place == good)
-            good,bad = np.where(holds, place, good), np.where(holds, bad, place)
-            at = 2*at + np.where(holds, 1, 2)
-    return best
-
 _HALVINGS = 10 # Of a line: it is resolved to a thousandth
 
 def _bisected(explainer, s, mask):
     "Move the masked entries towards the input, between the last point that holds and the last that does not."
-    best,size = s.xp.clone(), 2**_HALVINGS
-    def asked(i, place):
-        i = torch.from_numpy(i).to(s.x.device)
-        some,share = s.take(i), torch.from_numpy(place/size).to(s.x)
-        c = admissible(some.enc, some.x + per_row(share, some.x)*(some.xp - some.x), explainer.project)
-        new = _reasked(explainer, some, torch.where(mask[i], c, best[i]))
-        return new.xp, (violation(explainer, new) <= 0).cpu().numpy()
-    most = _AT_ONCE if explainer.domain.features else 1
-    return _halved(asked, best, (np.zeros(len(s.x), int), np.full(len(s.x), size)), _HALVINGS, most)
+    best,share = s.xp.clone(), s.x.new_zeros(2, len(s.x)) # of the way: where it misses, where it holds
+    share[1] = 1
+    for _ in range(_HALVINGS):
+        middle = share.mean(0)
+        c = admissible(s.enc, s.x + per_row(middle, s.x)*(s.xp - s.x), explainer.project)
+        new = _reasked(explainer, s, torch.where(mask, c, best))
+        ok = violation(explainer, new) <= 0
+        best[ok] = new.xp[ok]
+        share[ok.long(), torch.arange(len(ok))] = middle
+    return best
 
 def line_search(
     explainer, # Fitted
@@ -189,53 +161,9 @@ def line_search(
         if len(rows): xp[rows] = _bisected(explainer, some, in_group(groups, order[rows, i]))
     return _reasked(explainer, s, xp)
 
-# %% ../../nbs/search/01_shorten.ipynb #c22
-_WORTH = .9  # One more change is worth it where it leaves at most this share of the distance
-_TENTHS = 10
-
-def _best_share(explainer, s, groups, free):
-    "The nearest point in which one more group takes a share of the change; the point itself where none is worth it."
-    mask = expand_groups(changed_groups(s.x, s.xp, groups), groups)
-    price = explainer.ties['price']
-    best,new = _WORTH*distance_or_cost(s.x, s.xp, price), s.xp.clone()
-    for t in range(1, _TENTHS):
-        part = admissible(s.enc, torch.lerp(s.x, s.xp, t/_TENTHS), explainer.project)
-        part = s._replace(xp=add_followers(explainer, torch.where(mask, part, s.x), s.x))
-        _,xp,score = probe(explainer.model, part, free, groups, explainer.domain.propose,
-                           project=explainer.project, **explainer.ties)
-        dist = torch.where(score > 0, distance_or_cost(s.x, xp, price), torch.inf)
-        won = dist < best
-        best[won],new[won] = dist[won],xp[won]
-    return new
-
-def share(
-    explainer, # A fitted `GradualCF` whose domain proposes values; its `spread` is the most groups that share a change
-    s:State,   # Rows that have arrived
-) -> State:
-    """Share each change with one more group where that is nearer by a tenth.
-
-    Parameters
-    ----------
-    explainer
-        A fitted `GradualCF` whose domain proposes values; its `spread` is the most groups that share a
-        change
-    s : State
-        Rows that have arrived
-
-    Returns
-    -------
-    State
-    """
-    groups = explainer.groups(s.x)
-    on = changed_groups(s.x, s.xp, groups)
-    most = max_changes_of(explainer, s.enc).clamp_max(explainer.settings.max_shared)
-    rows = (on.sum(1) < most).nonzero()[:, 0]
-    xp = s.xp.clone()
-    if len(rows): xp[rows] = _best_share(explainer, s.take(rows), groups, ~(s.enc.frozen | on)[rows])
-    return _reasked(explainer, s, xp)
-
 # %% ../../nbs/search/01_shorten.ipynb #c24
 _LEAST = 1e-4  # Smallest gain in distance that counts as one
+_WORTH = .9    # One more change is worth it where it leaves at most this share of the distance
 
 def _costs_less(new, old, groups, price=None):
     "Whether rows cost less than before, bool `(n,)`."
@@ -282,10 +210,35 @@ def _must_keep(explainer, cfs, z):
     return aim._replace(level=torch.where(cfs.tensors.valid, level, _NEVER), demands=kept)
 
 # %% ../../nbs/search/01_shorten.ipynb #c28
+_GAIN = 1e-3 # Smallest share of the distance that counts as a gain: bars have room for rounding
+
+def _less_of_table(cf, cfs:Counterfactuals, q:Question, aim, live:Tensor) -> Tensor: # Rows that may have less -> answers `(n, d)`
+    "Answers to rows of a table by the moves of the search; the model itself has the last word."
+    price,xp = cf.ties['price'], cfs.xp.clone()
+    legal = cf.measure(q, xp, standing=False)
+    start = torch.where(legal.tensors.valid[:, None], legal.xp, xp)
+    def size(x, xp):
+        if price is not None: return torch.zeros(len(x)).to(x), price(x, xp)
+        return changed_groups(x, xp, cf.groups(x)).sum(1), (xp - x).abs().sum(1)
+    for asked in (False, True):
+        denied = live[:0]
+        while len(live):
+            some = q.take(live)
+            new = lessened(cf, some.enc, some.target, aim.take(live), start[live], asked)
+            got = cf.measure(some, new, standing=False)
+            there = replace(got, tau=cfs.tau).tensors.valid
+            (many,far),(most,before) = (size(some.enc.x, v) for v in (got.xp, xp[live]))
+            won = there & ((many < most) | (many == most) & (far < before*(1 - _GAIN)))
+            xp[live[won]] = start[live[won]] = got.xp[won]
+            denied = torch.cat([denied, live[~there]])
+            live = live[won & ((got.xp - new).abs().amax(1) > _LEAST)] # an illegal change that stayed is gone, and others may go on
+        live = denied
+    return xp
+
 def improve(
     explainer:Any,        # Fitted; its model, domain and stopping rule are used
     cfs:Counterfactuals,  # What it, or another method, found
-    moves:Sequence=(put_back, line_search), # What to try, in this order
+    moves:Sequence|None=None, # What to try, in this order; None for the moves of a table, of all else `put_back` and `line_search`
 ) -> Counterfactuals:     # The same rows; none costs more than before, none loses the target
     """Undo changes that are not needed, and shrink the others, until nothing more can be gained.
 
@@ -295,8 +248,8 @@ def improve(
         Fitted; its model, domain and stopping rule are used
     cfs : Counterfactuals
         What it, or another method, found
-    moves : Sequence, default (put_back, line_search)
-        What to try, in this order
+    moves : Sequence | None, default None
+        What to try, in this order; None for the moves of a table, of all else `put_back` and `line_search`
 
     Returns
     -------
@@ -317,28 +270,25 @@ def improve(
         got = explainer.measure(question.take(rows), new.xp)
         return new._replace(xp=got.xp), replace(got, tau=cfs.tau).tensors.valid
     live = (cfs.tensors.valid & (cfs.xp != cfs.x).flatten(1).any(1)).nonzero()[:, 0]
+    if moves is None and explainer.domain.features:
+        xp = _less_of_table(explainer, cfs, question, s.target, live) if len(live) else cfs.xp
+        if xp.equal(cfs.xp): return cfs
+        less = replace(explainer.measure(question, xp), tau=cfs.tau)
+        lost = np.flatnonzero(cfs.valid & ~less.valid) # illegal answers, which are kept as they were given
+        if not len(lost): return less
+        order = np.arange(len(xp))
+        order[lost] = len(xp) + np.arange(len(lost))
+        raw = pd.concat([less.raw, cfs.raw.iloc[lost]]).iloc[order]
+        return replace(explainer.measure(question, xp, raw=raw), tau=cfs.tau)
     done = None
-    for done in improve_states(explainer, s, moves, live, measured): pass
+    for done in improve_states(explainer, s, moves or (put_back, line_search), live, measured): pass
     if done is None: return cfs
     return replace(explainer.measure(question, done.xp), tau=cfs.tau)
 
 # %% ../../nbs/search/01_shorten.ipynb #c57b
 def try_all_values(cf, s, free):
     "Every value that the domain proposes."
-    return probe(cf.model, s, free, cf.groups(s.x), cf.propose, project=cf.project, **cf.ties)
-
-def _best_pair(cf, s, groups):
-    "The best two values of two groups: rows and merit, -inf where there is no second group."
-    first,which = every_value(cf, s, groups)
-    n,q = first.shape[:2]
-    many = s.take(torch.arange(n, device=which.device).repeat_interleave(q))
-    start = admissible(many.enc, first.flatten(0, 1), cf.project)
-    later = torch.arange(s.enc.frozen.shape[1], device=which.device) > which[:, None]
-    free = ~many.enc.frozen & ~many.enc.frozen.gather(1, which.repeat(n)[:, None]) & later.repeat(n, 1)
-    _,xp,score = probe(cf.model, many._replace(xp=start), free, groups, cf.domain.propose,
-                       project=cf.project, **cf.ties)
-    best,i = score.view(n, q).max(1)
-    return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best
+    return probe(cf.model, s, free, cf.groups(s.x), cf.propose, project=cf.project, price=cf.ties['price'])
 
 # %% ../../nbs/search/01_shorten.ipynb #c6c2a2bb
 _ROUNDER = 1.1 # Most of the cost that rounder numbers may have
