@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np, pandas as pd, torch
 from torch import Tensor
 
-from .columns import _unstepped, Column
+from .columns import Column
 from ..core import Encoded
 
 # %% auto #0

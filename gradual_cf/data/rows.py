@@ -60,7 +60,6 @@ class FittedTable:
     up:np.ndarray     # Columns that may only increase, bool `(g,)`
     down:np.ndarray   # Columns that may only decrease, bool `(g,)`
     most:int|None     # Most columns changed in a row
-    grid:int          # Candidate values of a wide column
     keep:bool=True    # Whether a missing cell stays missing
     computed:Any=False# Columns that cannot be chosen and may follow others, bool `(g,)`
     relations:Any=None# Relations between columns, `Relations`; None if there are none
@@ -104,10 +103,6 @@ class FittedTable:
         better = np.array([c.better for c in self.columns])*(self.advice == 'advise')
         codes = [g for g,c in enumerate(self.columns) if c.codes and not c.levels and c.ordered] if self.advice == 'advise' else []
         return still | who, self.up | (better > 0) & ~self.down, self.down | (better < 0) & ~self.up, codes
-
-    @cached_property
-    def tried(self) -> list: # Candidate values of each column, encoded, `(q, w)`
-        return [torch.tensor(c.encoded(c.candidates(self.grid))) for c in self.columns]
 
     @cached_property
     def project(self) -> Callable: return _projection(self) # (c, x) -> the admissible c
@@ -336,16 +331,6 @@ def _one_by_one(rules, c, x):
     for at,rule in rules: c[:, at] = rule(c[:, at], x[:, at])
     return c
 
-def _legal_alone(whole:Entrywise, rules:dict, at:Tensor, x:Tensor) -> Callable: # v `(n, q)` -> v
-    "What the form demands of numbers for the entries `at`, `(n, q)`, each by itself; `rules`: entry -> rule of its column."
-    old,even = x.gather(1, at), whole.narrow(at, x)
-    some = [(mine, rule) for entry,rule in rules.items() if (mine := at == entry).any()]
-    def form(v):
-        v = even(v)
-        for mine,rule in some: v[mine] = rule(v[mine][:, None], old[mine][:, None])[:, 0]
-        return v
-    return form
-
 def _projection(table:FittedTable) -> Callable: # (c, x) -> the admissible c
     "What the form of the values demands, in encoded units, and all that follows; `narrow` knows only the form."
     step,origin,span = np.array([c.even for c in table.columns])[table.group].T
@@ -353,22 +338,10 @@ def _projection(table:FittedTable) -> Callable: # (c, x) -> the admissible c
     whole = Entrywise(partial(_keep_own, even.f), *even.consts)
     rules = [(at, rule) for c,at in zip(table.columns, table.at) if (rule := c.projection())]
     form = chain(whole, *([partial(_one_by_one, rules)] if rules else []))
-    by_entry = {at.start: rule for at,rule in rules}
-    if rules and table.relations is None: setattr(form, 'alone', partial(_legal_alone, whole, by_entry))
     if table.relations is None: return form
     project = partial(_with_followers, table.relations, form)
     if hasattr(form, 'narrow'): setattr(project, 'narrow', getattr(form, 'narrow'))
     return project
-
-# %% ../../nbs/data/05_rows.ipynb #c30
-def propose_values(table:FittedTable, x:Tensor, group:int) -> Tensor: # Candidate values, encoded, `(n or 1, q, w)`
-    "Values of one column to try."
-    c,relations,values = table.columns[group], table.relations, table.tried[group].to(x)[None]
-    if relations is None or not c.ordered or table.computed[group]: return values
-    if not (relations.near[group].relations or relations.near[group].followers): return values
-    low,high = (torch.tensor(c.encoded(end)).to(x)[:, None] for end in relations.possible(x, group))
-    own = torch.lerp(low, high, torch.linspace(0, 1, table.grid, dtype=x.dtype, device=x.device))
-    return torch.cat([values.expand(len(x), -1, -1), own[..., None]], 1)
 
 # %% ../../nbs/data/05_rows.ipynb #c33
 def _exact_numbers(table:FittedTable, x:np.ndarray) -> np.ndarray: # Encoded entries `(n, d)` -> raw ones, NaN where missing

@@ -235,7 +235,7 @@ def ensemble_from_record(cf, record:dict|None): # A fitted explainer
     if opened is not None: cf.ensemble = (cf.x_train, cf.model), _RetrainedEnsemble(cf, places, opened, record=record)
 
 def _agreement(lead:np.ndarray, want:np.ndarray, bar:np.ndarray) -> tuple: # `(m, k, …)`, as many as t each -> `(m, …)` each
-    "How many spreads the mean lead of jurors is above 0, and whether that, and their votes, are enough: as `bars` and `want` say."
+    "How many spreads the mean lead of the ensemble is above 0, and whether that, and its votes, are enough: as `bars` and `want` say."
     k,mean = lead.shape[1], lead.mean(1)
     apart = lead - mean[:, None]
     t = mean/np.maximum(np.sqrt(np.einsum('mk...,mk...->m...', apart, apart)*((1 + 1/k)/(k - 1))), _NONE)

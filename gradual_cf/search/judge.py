@@ -86,8 +86,8 @@ class _Judge:
         shared = lambda d: d._replace(want=d.want*share) if isinstance(d, EnsembleAgreement) else d
         self.told,self.aim = told, aim._replace(demands=tuple(map(shared, aim.demands)))
         self.company:Any = next((d for d in self.aim.demands if isinstance(d, Plausible)), None)
-        self.jury:Any = next((d for d in self.aim.demands if isinstance(d, EnsembleAgreement)), None)
-        if self.jury is not None: self.want,self.bar = self.jury.want.cpu().numpy(), self.jury.bars()
+        self.agreement:Any = next((d for d in self.aim.demands if isinstance(d, EnsembleAgreement)), None)
+        if self.agreement is not None: self.want,self.bar = self.agreement.want.cpu().numpy(), self.agreement.bars()
         self.need = self._needed()
         self.more = [d for d in self.aim.demands if not isinstance(d, (Plausible, EnsembleAgreement, Lead))]
         self.most = max_changes_of(cf, enc).cpu().numpy()
@@ -247,7 +247,7 @@ class _Judge:
         return self._spare(self._leads(sums, 0, True), row), self._member_leads(sums) if many else None
 
     def changes(self, x, row:np.ndarray, some:Any=True, lean:bool=True) -> _Changes: # States `(s, d)`, the row of each, bool `(s, g)`
-        "What every single change, or those of some columns, would do: the model is asked, then company, then jurors."
+        "What every single change, or those of some columns, would do: the model is asked, then company, then the ensemble."
         s,P,Q = len(x), len(self.owner), len(self.columns)
         may = self.may[row] if some is True else self.may[row] & some[:, self.columns]
         spare,slots = np.full((s, Q), -np.inf), np.r_[self.written, np.arange(P, Q)]
@@ -364,11 +364,11 @@ class _Judge:
     def weigh(self, x:np.ndarray, row:np.ndarray) -> tuple: # bool `(m,)`, `(m,)`
         "Whether rows have everything, and of those whom the model lets pass how sure that is."
         if not len(x): return np.zeros(0, bool), np.zeros(0)
-        e:Any = self.engine
+        e = cast(Any, self.engine)
         sure = self._asked(x, row) if e is None else self._spare(self._leads(e.sums(x, _OWN), 0, True), row)
         i = np.flatnonzero(ok := sure >= 0)
-        if len(i) and self.jury is not None and not self._jury_is_asked():
-            leads = self._juror_leads(e.sums(x[i], _JURORS))
+        if len(i) and self.agreement is not None and not self._ensemble_is_asked():
+            leads = self._member_leads(e.sums(x[i], _REFITS))
             sure[i],ok[i] = _agreement(leads, self.want[row[i]], self.bar[row[i]])
             i = np.flatnonzero(ok)
         ok[i] = self.accompanied(x[i], row[i])

@@ -195,7 +195,7 @@ def _best_trial(s, v, place:_Place):
     stays = (v == s.xp.flatten(1)[:, None, place.entry]).all(2) | ~place.may[:, None]
     if place.price is None: dist = _distances(s, v, place.entry)
     else: dist = place.price(s.x.repeat_interleave(t.shape[1], 0), t.flatten(0, 1)).view(t.shape[:2])
-    score,i = merit(_lacks(place.model, s, t), dist).masked_fill(stays, -torch.inf).max(1)
+    score,i = merit(_violations(place.model, s, t), dist).masked_fill(stays, -torch.inf).max(1)
     return score, t[torch.arange(len(t), device=t.device), i]
 
 # %% ../../nbs/01_masking.ipynb #c45

@@ -373,7 +373,7 @@ class _FittedModel:
 
     def __getstate__(self): # Another process makes readings and retrained models; it never fits
         if self.given is not None: self.check_fitted()
-        return self.__dict__ | dict(read=None, jurors=[], judged=None)
+        return self.__dict__ | dict(read=None, retrained=[], judged=None)
 
     @property
     def numbers(self) -> bool: return self.goal.numbers # Whether the model answers with numbers
