@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-CODE, PAGES = 23_920, 60  # most lines of code (2% above what is there) and most pages in the navigation, the chapters apart
+CODE, PAGES = 23_840, 60  # most lines of code (2% above what is there) and most pages in the navigation, the chapters apart
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT/'docs'))
 import doors  # noqa: E402

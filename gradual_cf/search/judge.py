@@ -241,12 +241,12 @@ class _Judge:
             if isinstance(d, Lead): lack = torch.maximum(lack, d.missing(s._replace(logits=z)))
         return -lack.nan_to_num(torch.inf, torch.inf, -torch.inf).double().cpu().numpy()
 
-    def _spare_and_leads(self, sums:np.ndarray, row:np.ndarray) -> tuple: # Of the engine -> spare, and leads of members `(m, k, …)` or None
+    def _spare_and_leads(self, sums:np.ndarray, row:np.ndarray) -> tuple: # Of the engine -> spare, leads of members `(m, k, …)` or None
         "What the model, and retrained models that are opened, say."
         many = len(self.engine.parts) > 1 and self.agreement is not None
         return self._spare(self._leads(sums, 0, True), row), self._member_leads(sums) if many else None
 
-    def changes(self, x, row:np.ndarray, some:Any=True, lean:bool=True) -> _Changes: # States `(s, d)`, the row of each, bool `(s, g)`
+    def changes(self, x, row, some:Any=True, lean:bool=True) -> _Changes: # States `(s, d)`, the row of each `(s,)`, bool `(s, g)`
         "What every single change, or those of some columns, would do: the model is asked, then company, then the ensemble."
         s,P,Q = len(x), len(self.owner), len(self.columns)
         may = self.may[row] if some is True else self.may[row] & some[:, self.columns]
@@ -364,8 +364,8 @@ class _Judge:
     def weigh(self, x:np.ndarray, row:np.ndarray) -> tuple: # bool `(m,)`, `(m,)`
         "Whether rows have everything, and of those whom the model lets pass how sure that is."
         if not len(x): return np.zeros(0, bool), np.zeros(0)
-        e = cast(Any, self.engine)
-        sure = self._asked(x, row) if e is None else self._spare(self._leads(e.sums(x, _OWN), 0, True), row)
+        e:Any = self.engine
+        sure = self._asked(x, row) if self.engine is None else self._spare(self._leads(e.sums(x, _OWN), 0, True), row)
         i = np.flatnonzero(ok := sure >= 0)
         if len(i) and self.agreement is not None and not self._ensemble_is_asked():
             leads = self._member_leads(e.sums(x[i], _REFITS))
