@@ -337,7 +337,7 @@ def _composed(cf, s, groups, watch, sigma=None):
 
 _placed = partial(_composed, sigma=0) # Put the probed values in their place
 
-def _composed_if_needed(cf, s, groups, watch):
+def _composed_where_refused(cf, s, groups, watch):
     "Probed rows that have arrived rest; the others are optimised."
     out = _placed(cf, s, groups, watch)
     todo = violation(cf, out) > 0
@@ -395,7 +395,7 @@ def _probing(cf, parts:Parts) -> Parts:
     judged,once = bool(listed and domain.features), domain.retry is no_retry
     bare = all(getattr(h, name) == getattr(SPARSE, name) for name in ('tau_slack', 'max_shared', 'moves', 'steps'))
     if judged: return parts._replace(start=_from_input, steps=(search_step,), retry=domain.retry, greedy=not among and bare, judged=True)
-    return quick._replace(compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
+    return quick._replace(compose=_composed_where_refused if h.keep == 'nearest' and h.sigma else _composed,
                           retry=domain.retry, quick=quick if once else None, lists=listed, greedy=bare)
 
 def assembled(cf) -> Parts: # Of a `GradualCF`

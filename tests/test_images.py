@@ -16,7 +16,7 @@ from gradual_cf.data.images import _SHIFTS, _arrange, pixels
 from gradual_cf.gradual import _best_place
 from gradual_cf.models.networks import seeded
 from gradual_cf.search.goals import violation, merit, prototype_distance, _term_grad
-from gradual_cf.search.plausible import CANDIDATES, _nearest_typical, _paste_merits
+from gradual_cf.search.plausible import CANDIDATES, _nearest_typical, _merits_of_pasted
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 needs_data = pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')
@@ -101,7 +101,7 @@ def test_pasting_chooses_as_the_whole_search_would():
     for step in construct(cf, start): pass
     far = (step.xp - step.x).flatten(1).norm(dim=1)
     alone = merit(violation(cf, step), step.on.sum(1) + far/(1 + far)).view(20, CANDIDATES)
-    found = _paste_merits(cf, State(many, many.x, None, inside), cf.groups(enc.x), c, CANDIDATES).view(20, CANDIDATES)
+    found = _merits_of_pasted(cf, State(many, many.x, None, inside), cf.groups(enc.x), c, CANDIDATES).view(20, CANDIDATES)
     assert (alone > 0).any() and found.argmax(1).equal(alone.argmax(1))
     assert found[found > 0].allclose(alone[found > 0]) and ((alone > 0) & (found < 0)).any()   # some gave up
     fewest = step.on.sum(1).view(20, CANDIDATES).where(alone > 0, 99).amin(1)

@@ -83,7 +83,7 @@ def test_one_donor_is_enough_where_one_is_needed(photos):
 
 def test_donors_are_distinct(photos, monkeypatch):
     "With one donor a class there is one candidate, not sixteen times the same."
-    many, search = [], prototypes._paste_merits
-    monkeypatch.setattr(prototypes, '_paste_merits', lambda cf, s, groups, c, n: many.append((n, len(c.unique(dim=0)))) or search(cf, s, groups, c, n))
+    many, search = [], prototypes._merits_of_pasted
+    monkeypatch.setattr(prototypes, '_merits_of_pasted', lambda cf, s, groups, c, n: many.append((n, len(c.unique(dim=0)))) or search(cf, s, groups, c, n))
     GradualCF(Redness(), images(channels=3), PASTE).fit(photos[::2]).explain(photos[:2], 2)
     assert many == [(1, 1)]

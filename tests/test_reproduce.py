@@ -14,7 +14,7 @@ from written import load_task
 from gradual_cf.paper import reproduce as module
 from gradual_cf.paper.reproduce import (
     _REAL, _run_believed, _METHODS, EXPERIMENTS, _beside_sentences, _beside_table6, _execute, _Experiment, _find_row,
-    _figure_code, _last_table, _printed, _run_part, reproduce, results)
+    _figure_code, _last_table, _printed, _kept_or_run, reproduce, results)
 from shell import shell
 
 real = pytest.mark.skipif(not os.environ.get('GRADUAL_CF_DATA'), reason='need GRADUAL_CF_DATA')
@@ -189,8 +189,8 @@ def test_the_papers_applicants_are_in_the_data():
 @real
 def test_table6_part_on_a_few_rows(tmp_path):
     part, said = dict(data='heloc', method='ours, sparse', rows=20, seed=0), []
-    first = _run_part('table6', part, None, tmp_path, said.append)
-    again = _run_part('table6', part, None, tmp_path, said.append)
+    first = _kept_or_run('table6', part, None, tmp_path, said.append)
+    again = _kept_or_run('table6', part, None, tmp_path, said.append)
     assert [s.endswith('kept') for s in said] == [False, True] and first['csv'] == again['csv']
     df = pd.read_csv(io.StringIO(first['csv']))
     assert df[df.metric == 'valid']['mean'].item() == 1 and df[df.metric == 'l1']['mean'].item() < 1.5

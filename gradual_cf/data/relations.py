@@ -649,7 +649,7 @@ def _without_steps(columns, groups) -> tuple: # Columns, and positions of some
     free = lambda c: replace(c, every=0., usual=0.) if c.every or c.usual else c
     return tuple(free(c) if g in groups else c for g,c in enumerate(columns))
 
-def _check_computed(followers, columns, named:dict):
+def _check_computed_untouched(followers, columns, named:dict):
     "Raise `ValueError` where a column that is computed is also told what it may become."
     for f in followers:
         for arg,names in named.items():
@@ -668,10 +668,10 @@ def _ties(table, df, links:tuple, fixed:dict) -> TableRelations: # A `FittedTabl
     frame = partial(_rewritten, columns, table.dtypes, df.iloc[:1])
     computed = [_derived(columns, name, f, frame, df) for name,f in derive.items()]
     computed += [_caused(columns, name, pair, frame, df) for name,pair in causes.items()]
-    _check_computed(computed, columns, {k: v for k,v in fixed.items() if k in ('immutable', 'levels', 'cost')})
+    _check_computed_untouched(computed, columns, {k: v for k,v in fixed.items() if k in ('immutable', 'levels', 'cost')})
     _check_moves(parsed, columns, fixed)
     led = [f for f in map(consequence_of, parsed) if f and columns[f.group].name not in fixed['immutable']]
-    _check_computed([f for f in led if f.when is None], columns, {k: fixed[k] for k in ('levels', 'cost')})
+    _check_computed_untouched([f for f in led if f.when is None], columns, {k: fixed[k] for k in ('levels', 'cost')})
     columns = _without_steps(columns, {f.group for f in (*computed, *led)})
     env,ties = _numbers_of(columns, df), TableRelations(columns, table.at, parsed, ordered_followers([*computed, *led], columns), derive)
     _check_together(ties, env)

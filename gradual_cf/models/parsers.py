@@ -396,7 +396,7 @@ def curve_of_fold(fold) -> tuple: # -1 or 1, function
     falls = curve.a_ > 0 if fold.method == 'sigmoid' else not curve.increasing_
     return (-1., partial(_from_other_side, curve.predict)) if falls else (1., curve.predict)
 
-def _from_fold(fold, k:int, width:int) -> TreeEnsemble|None: # One of `calibrated_classifiers_`, and the sum it adds to
+def _trees_of_fold(fold, k:int, width:int) -> TreeEnsemble|None: # One of `calibrated_classifiers_`, and the sum it adds to
     "Trees of scikit-learn for two classes and the curve behind them, as one that rises; None for others."
     inner = fold.estimator.estimator if type(fold.estimator).__name__ == 'FrozenEstimator' else fold.estimator
     plain = type(inner).__module__.startswith('sklearn.') and not hasattr(inner, 'calibrated_classifiers_')
@@ -410,7 +410,7 @@ def _from_calibrated(model) -> TreeEnsemble|None: # `CalibratedClassifierCV`
     "The trees of all folds, each adding to the sum of its own; None for several classes, or a fold that is not read."
     if len(model.classes_) != 2: return None
     many = model.calibrated_classifiers_
-    folds = [e for k,fold in enumerate(many) if (e := _from_fold(fold, k, len(many)))]
+    folds = [e for k,fold in enumerate(many) if (e := _trees_of_fold(fold, k, len(many)))]
     if len(folds) < len(many) or any((e.codes, e.order) != (folds[0].codes, folds[0].order) for e in folds): return None
     base,curves = zip(*((e.link.base, *e.link.calibrated) for e in folds))
     return folds[0]._replace(trees=joined([e.trees for e in folds]), link=Link(np.concatenate(base), 'proba', calibrated=curves))
@@ -461,7 +461,7 @@ def _part_of(model, handed:Any=None) -> TreeEnsemble: # `handed`: what becomes o
     first = [] if handed is None else [SimpleNamespace(transform=handed)]
     return e._replace(views=((*first, *steps),)*len(e.trees.root))
 
-def _views_of(parts:list) -> tuple: return tuple(v for e in parts for v in e.views or ((),)*len(e.trees.root))
+def _views_per_tree(parts:list) -> tuple: return tuple(v for e in parts for v in e.views or ((),)*len(e.trees.root))
 
 def _share_of(factor:float, times:float, logit:np.ndarray) -> np.ndarray: return times/(1 + np.exp(-factor*logit))
 
@@ -470,7 +470,7 @@ def _over_numbers(parts:list, weight:np.ndarray, start:Any=0.) -> TreeEnsemble: 
     trees = joined([e.trees._replace(value=e.trees.value*w) for e,w in zip(parts, weight)])
     terms = tuple((m, 0, w*v, handed) for e,w in zip(parts, weight) for m,_,v,handed in e.terms)
     link = Link(start + np.sum([e.link.base*w for e,w in zip(parts, weight)], axis=0), 'number')
-    return TreeEnsemble(trees, link, terms=terms, views=_views_of(parts))
+    return TreeEnsemble(trees, link, terms=terms, views=_views_per_tree(parts))
 
 def _side_by_side(parts:list, sign:np.ndarray, curves:list, last:Any=None) -> TreeEnsemble: # Signs with which curves rise
     "A sum for each ensemble, a curve behind each, and what follows the mean of curves."
@@ -479,7 +479,7 @@ def _side_by_side(parts:list, sign:np.ndarray, curves:list, last:Any=None) -> Tr
     terms = tuple((m, i, s*v, handed) for i,(e,s) in each for m,_,v,handed in e.terms)
     base = np.concatenate([s*e.link.base for _,(e,s) in each])
     link = Link(base, 'proba', calibrated=tuple(curves), last=last)
-    return TreeEnsemble(trees, link, terms=terms, views=_views_of(parts))
+    return TreeEnsemble(trees, link, terms=terms, views=_views_per_tree(parts))
 
 def _over_shares(parts:list, weight:np.ndarray, last:Any=None) -> TreeEnsemble: # Of two classes
     "A line over the shares of several ensembles: one sum and one curve for each, and what follows their mean."

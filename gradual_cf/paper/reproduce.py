@@ -88,7 +88,7 @@ def _code_digest():
     return {m.stem: meaning(m.read_text(encoding='utf-8')) for m in modules}
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c36
-def _run_part(name, part, path, out, tell):
+def _kept_or_run(name, part, path, out, tell):
     "The kept result of a part of an experiment, or a new one that is kept from now on; says which."
     e,new = EXPERIMENTS[name], []
     def make():
@@ -192,7 +192,7 @@ def reproduce(
     e = EXPERIMENTS[name]
     shared = dict(seed=seed) | (dict(rows=rows or e.rows) if e.rows else {})
     parts = [part | shared for part in e.parts(path)]
-    done = [_run_part(name, part, path, Path(out), tell) for part in parts]
+    done = [_kept_or_run(name, part, path, Path(out), tell) for part in parts]
     data = ', '.join(dict.fromkeys(p['data'] for p in parts if 'data' in p))
     seconds = round(sum(r['seconds'] for r in done), 1)
     made = dict(seed=seed, rows=shared.get('rows', "the paper's own"), seconds=seconds, versions=versions_of(gradual_cf, torch, np, pd))
@@ -252,7 +252,7 @@ def _run_table6(part, path):
     return table.assign(per_row=table.metric.map(rows), data=part['data'], method=part['method'], rows=len(cfs))
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c63
-def _answered(ours):
+def _distances_where_answered(ours):
     "L1 and L2 over the rows that each method answered, and those of `SPARSE` over the same."
     some = ours.dropna(subset='per_row')
     rows = {key: json.loads(v) for key, v in zip(zip(some['data'], some.method, some.metric), some.per_row)}
@@ -275,7 +275,7 @@ def _beside_table6(ours):
     paper = table.melt(['data', 'method'], var_name='metric', value_name='paper').rename(columns=dict(method='printed'))
     near = ours[(ours.metric == 'coherence') & (pd.to_numeric(ours.eps, errors='coerce') == _EPS)]
     coherence = near[['data', 'method', 'metric', 'mean', 'std']].rename(columns=dict(mean='ours'))
-    here = pd.concat([_answered(ours), coherence])
+    here = pd.concat([_distances_where_answered(ours), coherence])
     here['printed'] = here.method.str.extract(f"({'|'.join(table.method.unique())})")[0]
     both = here.merge(paper, how='left', on=['data', 'printed', 'metric'])
     both['difference'] = both.ours - both.paper

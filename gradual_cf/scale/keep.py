@@ -177,7 +177,7 @@ def _network_from(net, asked) -> nn.Module:
     scaled = nn.Sequential(*scaled) if len(scaled) > 1 else scaled[0] if scaled else None
     return TensorModel(net, asked['kind'], asked['threshold'], scaled, asked['output'])
 
-def _predictor_of_decision(known:Any, asked:dict) -> Any: # A `Predictor`
+def _predictor_as_recorded(known:Any, asked:dict) -> Any: # A `Predictor`
     "A model of which the numbers are taken that decided as its `predict` did; raises `ValueError` for one without."
     asks = {kind: ask for ask,kind in (*known.instead, (known.ask, known.kind))}
     if asked['kind'] not in asks: raise ValueError(f'model must answer with {asked["kind"]}, got one of {tuple(asks)}')
@@ -196,7 +196,7 @@ def _load_model(path:Path, asked, domain:Domain, trusted=(), read:Callable=load_
         source = replace(known, ask=partial(_two_probabilities, known.ask))
     if domain.write is None: return source
     if not asked.get('own'): return predictor(source, domain, asked['kind'], asked['threshold'], asked['names'])
-    return predictor(_predictor_of_decision(recognise(source), asked), domain, names=asked['names'])
+    return predictor(_predictor_as_recorded(recognise(source), asked), domain, names=asked['names'])
 
 # %% ../../nbs/scale/02_keep.ipynb #k20
 _ASKED_ROWS = 64 # Rows by whose logits a model is known

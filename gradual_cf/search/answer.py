@@ -178,7 +178,7 @@ def _answer_on_domain(cf, how:str, i:np.ndarray, ask_on:Callable, effort:Effort,
     other.domain = suited
     return replace(other.answer(ask_on(other).take(i), effort, wanted), domain=cf.domain, explainer=cf)
 
-def _mended(cf, ask_on:Callable, cfs:Counterfactuals, effort:Effort, wanted:ProofRequest) -> Counterfactuals:
+def _relaxed_answers(cf, ask_on:Callable, cfs:Counterfactuals, effort:Effort, wanted:ProofRequest) -> Counterfactuals:
     "The same answers; rows without one may go against directions told, and what broke a sum or a product keeps it, if it can."
     i = np.flatnonzero(~cfs.decided[:, 1])
     new = _answer_on_domain(cf, 'last', i, ask_on, effort, wanted) if len(i) else None
@@ -422,7 +422,7 @@ class Explainer(_FittedModel, metaclass=_Listed):
                 ask_on,begun = partial(readable_question, data=rows, target=target, max_changes=max_changes, **rules), time.perf_counter()
                 answers = self.answer(question, effort, wanted)
                 left = None if wanted.seconds is None else wanted.seconds - time.perf_counter() + begun
-                answers = _mended(self, ask_on, answers, effort, wanted._replace(seconds=left))
+                answers = _relaxed_answers(self, ask_on, answers, effort, wanted._replace(seconds=left))
         return insert_unread(replace(answers, calls=own.calls, rows=own.rows), question.aside)
 
     def answer(self,

@@ -339,7 +339,7 @@ class _Answer(NamedTuple):
     bound:float = 0. # No answer has fewer words; inf where there is none
     read:bool = False # Whether that is known from weights
 
-def _new_positions(use:Use) -> tuple: # Positions in the weights, and the words there
+def _proposable_words(use:Use) -> tuple: # Positions in the weights, and the words there
     "The words that may be proposed, as a linear model knows them: one position each, no two the same."
     w,out = use.weights, {}
     for word in use.words:
@@ -349,7 +349,7 @@ def _new_positions(use:Use) -> tuple: # Positions in the weights, and the words 
 
 def _fewest_read(cf, s:_Scene, most:int) -> _Answer:
     "The fewest words by weights."
-    if 'positions' not in cf.domain.spliced.kept: cf.domain.spliced.kept['positions'] = _new_positions(cf.planned)
+    if 'positions' not in cf.domain.spliced.kept: cf.domain.spliced.kept['positions'] = _proposable_words(cf.planned)
     new,words = cf.domain.spliced.kept['positions']
     leave_out,most = cf.domain.spliced.leave_out, min(most, len(s.places))
     bound = _fewest_words_bound(s, new, leave_out, min(most, _STEPS))

@@ -20,7 +20,7 @@ from .boxes import Grid, positions_of_rows, shared_places, written_rows
 from .bounds import Layers, layers_on_table
 from .compiled import _address, _library, _set_words
 from .pipelines import Features, layers_behind, opened_features, through_steps, trees_on_features
-from .readings import _always_one_level, _layers_fitted, _link_of, _UNREAD, _unfolded
+from .readings import _one_level_spans, _layers_fitted, _link_of, _UNREAD, _unfolded
 from .pipelines import steps_of
 from ..models.trees import joined, Link, trees_on_table, model_columns, TreeModel, Unreadable
 
@@ -193,12 +193,12 @@ class _OpenTrees:
     def __del__(self):
         if getattr(self, 'handle', None): self.lib.opened_free(self.handle)
 
-    def _walked(self, x:np.ndarray) -> np.ndarray: # As `sums`, where there is no compiler
+    def _walked_scores(self, x:np.ndarray) -> np.ndarray: # As `sums`, where there is no compiler
         return np.concatenate([p.inside.scores(self.of(x)) @ _score_weights(p.link, k) for p,k in zip(self.parts, self.k)], 1)
 
     def _after(self, row:np.ndarray) -> np.ndarray: # `(d,)` -> `(M, P)`
         every = np.arange(len(self.places.owner))
-        return self._walked(self.places.put(np.repeat(row[None], len(every), 0), every)).T
+        return self._walked_scores(self.places.put(np.repeat(row[None], len(every), 0), every)).T
 
     def _asked(self, x:np.ndarray, parts:slice, open:np.ndarray|None, change) -> np.ndarray: # Writes to the last
         v,base = np.ascontiguousarray(self.of(x), float), np.empty((len(x), self.M))
@@ -209,7 +209,7 @@ class _OpenTrees:
 
     def sums(self, x:np.ndarray, parts:slice=slice(None)) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, M)`
         "The sums of rows; of models that are not asked, nothing."
-        return self._walked(x) if self.lib is None else self._asked(x, parts, None, None)
+        return self._walked_scores(x) if self.lib is None else self._asked(x, parts, None, None)
 
     def changes(self, x:np.ndarray, some:np.ndarray, parts:slice=slice(None), out:Any=None) -> np.ndarray: # Bool `(n, P)` -> `(n, M, P)`
         "The sums of rows after some single changes; of other changes and models, nothing, or what is there."
@@ -346,11 +346,11 @@ def _open_pipeline(m:FrameModel, grid:Grid, x:np.ndarray) -> _Opened|None: # Tra
 
 def _open_network(m:nn.Module, grid:Grid, learnt:Callable) -> _Opened|None: # (network, rows, which, labels, seed) -> another
     "Layers of torch that read encoded rows."
-    net = _unfolded(m, int(grid.first[-1]), _always_one_level(grid))
+    net = _unfolded(m, int(grid.first[-1]), _one_level_spans(grid))
     if net is None: return None
     layers,link = layers_on_table(net, grid), _link_of(m, 0.5, len(net.bias[-1]))
     def retrain(x, at, label, seed):
-        new = _unfolded(learnt(m, x, at, label, seed), int(grid.first[-1]), _always_one_level(grid))
+        new = _unfolded(learnt(m, x, at, label, seed), int(grid.first[-1]), _one_level_spans(grid))
         return ModelPart(link, new)
     return _Opened(lambda places, parts: _OpenLayers(places, layers, parts), ModelPart(link, net), retrain)
 

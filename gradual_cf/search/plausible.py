@@ -172,7 +172,7 @@ def towards(match:Callable) -> _Mix: # How far logits are from the class, a loss
     "A loss whose gradient points to where the match falls."
     return mix(match=(-1., match))
 
-def _paste_merits(explainer, s:State, groups:Tensor, c:Tensor, many:int) -> Tensor: # `many` candidates of each input
+def _merits_of_pasted(explainer, s:State, groups:Tensor, c:Tensor, many:int) -> Tensor: # `many` candidates of each input
     "Paste groups of each candidate until one of the same input has arrived: the merit of each."
     c,most = admissible(s.enc, c, explainer.project), max_changes_of(explainer, s.enc)
     loss = towards(explainer.settings.match)
@@ -201,7 +201,7 @@ def nearest_prototypes(explainer, s:State, groups:Tensor, most:int=1) -> Tensor:
     n,many = c.shape[:2]
     row = torch.arange(n, device=c.device).repeat_interleave(many)
     start = State(s.enc.take(row), s.x[row], None, s.target.take(row))
-    score = _paste_merits(explainer, start, groups, c.flatten(0, 1), many).view(n, many)
+    score = _merits_of_pasted(explainer, start, groups, c.flatten(0, 1), many).view(n, many)
     stands_in = (c == c[:, :1]).flatten(2).all(2)
     stands_in[:, 0] = False
     best = score.masked_fill(stands_in, -torch.inf).argsort(dim=1, descending=True, stable=True)[:, :most]

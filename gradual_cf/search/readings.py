@@ -421,7 +421,7 @@ def _with_rounding(r:_ParsedModel|None, z:np.ndarray, x:np.ndarray) -> _ParsedMo
     return r._replace(slack=max(r.slack, _ROUNDINGS*far/r.link.factor + 1e-10*most))
 
 # %% ../../nbs/search/10_readings.ipynb #rd000001
-def _always_one_level(grid:Grid) -> set: # First and end of the entries of each category that is never missing
+def _one_level_spans(grid:Grid) -> set: # First and end of the entries of each category that is never missing
     ends = zip(grid.columns, grid.named, grid.first, grid.first[1:])
     return {(int(a), int(b)) for c,named,a,b in ends if named and not c.missing}
 
@@ -437,7 +437,7 @@ def _read_model(m, grid:Grid, x:np.ndarray, alone:bool=False) -> _ParsedModel|No
     "The reading of one model, not yet compared; raises `Unreadable` with what prevents it."
     if isinstance(m, TreeModel): return _reading_of_trees(splits_of_trees(m, grid), m.predictor.threshold)
     if not isinstance(m, FrameModel):
-        net = _unfolded(m, x.shape[1], _always_one_level(grid))
+        net = _unfolded(m, x.shape[1], _one_level_spans(grid))
         return None if net is None else _reading_on_table(layers_on_table(net, grid), grid, x, m)
     inner,curve = _behind_curve(m)
     r = _read_model(inner, grid, x, alone) if inner is not m else (_read_sum if alone else _read_fitted)(m, grid, x)

@@ -199,7 +199,7 @@ def shortened(cf, s, watch=None, *, moves:tuple) -> Iterator[State]:
 # %% ../../nbs/search/01_shorten.ipynb #c26
 _NEVER = 2. # A probability that nobody reaches
 
-def _must_keep(explainer, cfs, z):
+def _kept_target(explainer, cfs, z):
     "The target that each row must keep, from what it has."
     enc = explainer.enc_of(cfs)
     aim,p = explainer.aim(cfs.tensors.target, enc), cfs.tensors.prob
@@ -265,7 +265,7 @@ def improve(
     explainer = explainer_of(explainer, cfs)
     z_xp = predict(explainer.model, cfs.xp)
     question = Question(cfs.data, explainer.enc_of(cfs), predict(explainer.model, cfs.x), cfs.tensors.target)
-    s = State(question.enc, cfs.xp.clone(), z_xp, _must_keep(explainer, cfs, z_xp))
+    s = State(question.enc, cfs.xp.clone(), z_xp, _kept_target(explainer, cfs, z_xp))
     def measured(new, rows):
         got = explainer.measure(question.take(rows), new.xp)
         return new._replace(xp=got.xp), replace(got, tau=cfs.tau).tensors.valid

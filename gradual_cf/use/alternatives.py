@@ -128,7 +128,7 @@ def _step_marks(enough) -> list: # Whether each step of one answer is enough -> 
     first = list(enough).index(True) if any(enough) else len(enough)
     return [_STEPS_MARKED[i == first] if first <= i and first < len(enough) - 1 else '' for i in range(len(enough))]
 
-def _shown_steps(plan) -> list:
+def _plan_rows(plan) -> list:
     "What is shown of each answer: name, head, steps with their changes as lines and in words, value after them, then."
     cfs,steps,changes = plan.answers, {}, plan.changes()
     marks = {i: _step_marks(some.groupby('step').enough.last()) for i,some in changes.groupby('row')}
@@ -214,7 +214,7 @@ class Plan:
         str
         """
         line = '    {number}. {what}  ({then})'.format_map
-        return terminal('\n'.join('\n'.join([row['head'], *map(line, row['steps'])]) for row in _shown_steps(self)))
+        return terminal('\n'.join('\n'.join([row['head'], *map(line, row['steps'])]) for row in _plan_rows(self)))
 
     def plot(self,
         most:int=10, # Rows drawn, ≥ 1
@@ -226,7 +226,7 @@ class Plan:
         most : int, default 10
             Rows drawn, ≥ 1
         """
-        rows = [(i, row) for i,row in enumerate(_shown_steps(self)) if row['steps']][:most]
+        rows = [(i, row) for i,row in enumerate(_plan_rows(self)) if row['steps']][:most]
         step,texts = '{number}. {what} ({then})'.format_map, []
         for i,row in rows:
             lines = [f'row {row["name"]}: to be {aimed_at(self.answers, i)}', *map(step, row['steps'])]
@@ -243,7 +243,7 @@ class Plan:
         else: fig.supylabel(plain_words(self.answers.goal.quantity), fontsize=8)
         return fig
 
-    def _repr_html_(self): return without_math(render('plans/steps', rows=_shown_steps(self)[:_SHOWN], more=max(len(self) - _SHOWN, 0)))
+    def _repr_html_(self): return without_math(render('plans/steps', rows=_plan_rows(self)[:_SHOWN], more=max(len(self) - _SHOWN, 0)))
 
     def __len__(self): return len(self.answers)
     def __repr__(self): return f'plans of {len(self)} answers, {len(self.row)} steps'
@@ -407,7 +407,7 @@ def _best_of_pool(pool, k:int, diversity:float) -> Tensor: # Positions in the po
     return at[torch.cat([part[best(part.numpy())] for part in torch.arange(len(at)).split(count)]).to(at.device)]
 
 # %% ../../nbs/use/00_alternatives.ipynb #c31
-def _changed_sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the largest move first
+def _sets_where_short(pool, k:int) -> dict: # Row -> set of groups -> the same, the largest move first
     "The sets of groups that answers change, for rows that have some, but fewer than `k`."
     on,n,shown = pool.on, len(pool.target), _showable(pool)
     distinct = torch.unique(torch.cat([pool.row[shown, None], on[shown].long()], 1), dim=0)[:, 0]
@@ -437,7 +437,7 @@ _VAIN = 2    # Failed searches after which a row is given up
 
 def _add_others(pool, k:int, diversity:float, seed:int):
     "Candidates with other columns."
-    sets,failed = _changed_sets(pool, k), defaultdict(list)
+    sets,failed = _sets_where_short(pool, k), defaultdict(list)
     for _ in range(k - 1 + _VAIN):
         live = {row: there for row,there in sets.items() if len(failed[row]) < _VAIN}
         ways = {row: _next_forbidden(there, failed[row], diversity) for row,there in live.items()}
@@ -448,7 +448,7 @@ def _add_others(pool, k:int, diversity:float, seed:int):
         enc = pool.enc.take(row)._replace(frozen=frozen)
         fewest = torch.tensor([min(map(len, sets[r])) + _MORE for r in ways], device=enc.x.device)
         _search_more(pool, row, enc._replace(most=fewest if enc.most is None else torch.minimum(enc.most, fewest)), seed)
-        old,sets = sets,_changed_sets(pool, k)
+        old,sets = sets,_sets_where_short(pool, k)
         for r,way in ways.items():
             if len(sets.get(r, ())) == len(old[r]): failed[r].append(way)
 
