@@ -230,7 +230,7 @@ def _aim_at_class(cf, label:Tensor) -> Target:
     level = levels(cf.tau if by_lead else cf.tau + h.tau_slack*(1 - cf.tau), label, mu[:, 0])
     match = () if h.quantile is None else (Match(_inside_gap(cf.stats, label, h.quantile), h.match),)
     lead = leading(label, level, cf.tau, log((1 + h.tau_slack)/(1 - h.tau_slack)) if by_lead else 0.)
-    if h.agree is not None and (ensemble := ensemble_of(cf)) is not None: # else a lead says what can be output_of
+    if h.agree is not None and (ensemble := ensemble_of(cf)) is not None: # else a lead says what can be said
         want = {t: ensemble.goal(cf, t)['agreed'] for t in label.unique().tolist()}
         share = torch.tensor([want[t] for t in label.tolist()], dtype=torch.float64, device=label.device)
         return Target(label, level, mu, demands=(*match, *lead, EnsembleAgreement(share, ensemble)))
@@ -744,7 +744,7 @@ class GradualCF(Explainer):
             return self._learn()
 
     def _learn(self):
-        "Learn from what the model output_of of the training rows."
+        "Learn from what the model said of the training rows."
         h,z = self.settings, self.z_train
         self.leads = {}
         self.spread = self.goal.spread(z)

@@ -262,7 +262,7 @@ def md_lines(text:str) -> list:
 # %% ../nbs/91_render.ipynb #77a221ca
 def unique_keys(pairs) -> dict:
     "An object of JSON; raises `ValueError` where a name is given twice."
-    if len(dict(pairs)) < len(pairs): raise ValueError(f'a name must be given unique_keys, got {[k for k,_ in pairs]}')
+    if len(dict(pairs)) < len(pairs): raise ValueError(f'a name must be given once, got {[k for k,_ in pairs]}')
     return dict(pairs)
 
 def visible_pieces(text:str, format:str) -> list: # 'md', 'html', 'txt' or 'json'
@@ -335,7 +335,7 @@ def render(name:str, format:str='html', lang:Language=ENGLISH, /, **fields) -> s
 
 # %% ../nbs/91_render.ipynb #c3edd643
 def subplots(*shape, **look) -> Any: # As `matplotlib.pyplot.subplots` takes them -> the figure, and its axes
-    "A figure that is closed in pyplot at unique_keys, so that it is shown only unique_keys; `ValueError` without any axes."
+    "A figure that is closed in pyplot at once, so that it is shown only once; `ValueError` without any axes."
     import matplotlib.pyplot as plt
     if not all(shape): raise ValueError('plot needs at least one answer, got none')
     fig,axes = plt.subplots(*shape, layout='constrained', **look)

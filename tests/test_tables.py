@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from gradual_cf.all import PAPER, Counterfactuals, GradualCF, explain_dataset, improve, measures, predictor, summary, tabular, tabular_mlp
-from gradual_cf.data import tables
+from gradual_cf.data import rows as rows_module, tables
 from gradual_cf.data.columns import MISSING
 from gradual_cf.data.rows import model_frame
 from gradual_cf.models.fingerprints import fingerprint
@@ -640,10 +640,10 @@ def test_rows_with_long_categories_are_kept_as_codes(settings, monkeypatch, tmp_
     coder = make_column_transformer((OneHotEncoder(handle_unknown='ignore'), ['k', 'm']), remainder='passthrough')
     net = make_pipeline(coder, RandomForestClassifier(7, max_depth=4, random_state=0)).fit(X, y)
     whole = GradualCF(net, domain, settings).fit(X)
-    monkeypatch.setattr(rows, '_ENTRIES', 0)
+    monkeypatch.setattr(rows_module, '_ENTRIES', 0)
     coded = GradualCF(net, domain, settings).fit(X)
     kept = coded.x_train
-    assert isinstance(kept, rows._CodedRows) and kept.numbers.shape == (300, 2) and (kept.whole() == whole.x_train).all()
+    assert isinstance(kept, rows_module._CodedRows) and kept.numbers.shape == (300, 2) and (kept.whole() == whole.x_train).all()
     want, got = (cf.explain(X.iloc[:6]) for cf in (whole, coded))
     assert (got.xp == want.xp).all() and got.proof == want.proof and got.df().equals(want.df())
     assert got.quality().equals(want.quality())

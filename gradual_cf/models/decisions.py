@@ -136,7 +136,7 @@ def _positive(last) -> Any:
     return last.classes_[1] if label is None else label
 
 def cut_of(model) -> tuple|None: # The model under it, its method, probability from which the second class is decided
-    "The cut-off at the end of a fitted model, which was unwrapped; None where there is none."
+    "The cut-off at the end of a fitted model, which was opened; None where there is none."
     last = last_step(model)
     at = getattr(last, 'best_threshold_', getattr(last, 'threshold', None))
     if at is None or not hasattr(last, 'response_method') or len(last.classes_) != 2: return None

@@ -353,7 +353,7 @@ def _scaler(scaled, width:int) -> nn.Module:
 def predictor(
     ask,                # A function of a frame, a fitted model, or a network
     domain:Domain,      # The table that it reads
-    kind:str|None=None, # One of `KINDS`; None for what it is recognise as, else 'proba'; 'logit' for networks
+    kind:str|None=None, # One of `KINDS`; None for what it is recognised as, else 'proba'; 'logit' for networks
     threshold:float|None=None, # Probability from which the second of two classes is decided, in (0, 1); None: the model's own
     names:Sequence|None=None, # Columns that it reads, in its order; None for all of the domain
     scaled:Any=None,    # For networks: False for raw numbers, or a module or fitted scaler that these go through first
@@ -368,7 +368,7 @@ def predictor(
     domain : Domain
         The table that it reads
     kind : str | None, default None
-        One of `KINDS`; None for what it is recognise as, else 'proba'; 'logit' for networks
+        One of `KINDS`; None for what it is recognised as, else 'proba'; 'logit' for networks
     threshold : float | None, default None
         Probability from which the second of two classes is decided, in (0, 1); None: the model's own
     names : Sequence | None, default None

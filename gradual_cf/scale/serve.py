@@ -330,12 +330,12 @@ def serve_folder(
     port:int=8000,     # 0 for any that is free
     token:bool=True,   # Require a token
     workers:int=2,     # Processes of one thread each
-    connections:int=64, # Most at unique_keys for each process; others get 503
+    connections:int=64, # Most at once for each process; others get 503
     say:Callable=partial(print, flush=True), # Called with the address, the token and what is said of steps
     **how,             # As `service` takes them
 ):
     "Serve until Ctrl-C or SIGTERM, from the main thread."
-    about = service(folder, **how).description # so that a mistake is said at unique_keys
+    about = service(folder, **how).description # so that a mistake is said at once
     from uvicorn.supervisors import Multiprocess
     secret = os.environ.get('GRADUAL_CF_TOKEN') or secrets.token_urlsafe(24) if token else ''
     hosts = ['*'] if host in ('0.0.0.0', '::') else sorted({host, '127.0.0.1', 'localhost'})

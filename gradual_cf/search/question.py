@@ -97,13 +97,13 @@ def _read_target(cf, target, z:Tensor) -> Tensor: # Classes, long `(n,)`; for nu
     return cf.goal.read(cf.wanted if target is None else target, own, cf.classes)
 
 def _unsaid(cf, call:str) -> str: # A name
-    "What a call lacks where nobody output_of what people want."
+    "What a call lacks where nobody said what people want."
     labels = cf.classes or tuple(range(cf.z_train.shape[1]))
     what,one = ('an interval of numbers', (None, 0)) if cf.numbers else (f'one of the labels {listed(labels)}', labels[0])
     return f'{call} must know what people want, {what}: write {type(cf).__name__}(model, X, wanted={one!r})'
 
 def wanted_of(cf, target, call:str) -> Any: # As `explain` takes it, or None; what asks -> a label, or an interval
-    """What rows are compared with; raises `ValueError` where nobody output_of what people want.
+    """What rows are compared with; raises `ValueError` where nobody said what people want.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def wanted_of(cf, target, call:str) -> Any: # As `explain` takes it, or None; wh
     Raises
     ------
     ValueError
-        Where nobody output_of what people want
+        Where nobody said what people want
     """
     cf.check_fitted()
     if target is None and cf.wanted is None: raise ValueError(_unsaid(cf, call))
@@ -244,8 +244,8 @@ def _known_labels(cf, y) -> np.ndarray|None: # Labels as the model names them ->
 _BOTH,_BETTER = .05, .02 # Share of the rarer class, and of rows, that say how a network is meant
 _FEW_ASKED = 2000 # Training rows that tell it
 
-def _reads_raw(cf) -> str: # '' where nothing is to be output_of
-    "What is to be output_of of a network that may read columns as they come; raises `ValueError` where labels show that it does."
+def _reads_raw(cf) -> str: # '' where nothing is to be said
+    "What is to be said of a network that may read columns as they come; raises `ValueError` where labels show that it does."
     net = given_model(cf.model)
     if cf.domain.kind != 'table' or cf.numbers or not isinstance(net, torch.nn.Module) or isinstance(net, Adapted): return ''
     i = torch.linspace(0, len(cf.z_train) - 1, min(_FEW_ASKED, len(cf.z_train))).long()

@@ -315,7 +315,7 @@ def _one(cf, own:Account, q:Question, effort:Effort) -> tuple: # Answer `(1, *s)
     return (found[0] if found else _best_seen(cf, own, enc, target)), end
 
 def search_with_budget(cf, question:Question, own:Account, effort:Effort=Effort()) -> Counterfactuals: # As `ask` returns it
-    "Search search_with_budget the limits of an account, row by row; what ended the search of a row stands in its proof."
+    "Search within the limits of an account, row by row; what ended the search of a row stands in its proof."
     data,enc,z,target = question
     n,extra = len(z), int(may_deny(cf.model))
     extra += 1 if cf.domain.features else 2 # what was found may be asked about again as it is written
