@@ -859,7 +859,7 @@ class GradualCF(Explainer):
         asked = (Match, h.quantile), (Lead, h.logit_margin), (EnsembleAgreement, h.agree), (Plausible, h.plausibility)
         return *(kind for kind,value in asked if value is not None),
 
-    def __getstate__(self): return super().__getstate__() | dict(panel=None) # Another process makes it for itself
+    def __getstate__(self): return super().__getstate__() | dict(ensemble=None) # Another process makes it for itself
 
     unmet_demands,expected_agreement = _unmet_demands, _expected_of
 
