@@ -31,7 +31,7 @@ from .proven import ProofRequest, answered, by_default
 from .robust import region
 from .settings import short_repr
 from .question import _FittedModel, check_together, extend_levels, read_limits, readable_question
-from .within import spending, search_with_budget
+from .budget import spending, search_with_budget
 from .moves import _nearest_real
 
 # %% auto #0

@@ -28,7 +28,7 @@ from .pipelines import tabled
 from .proven import proofs_lost
 from .readings import _log_odds, read_on_request
 from .settings import resolve_settings, signature_of, Common
-from .within import sampled, some_of
+from .budget import sampled, some_of
 
 # %% auto #0
 __all__ = ['wanted_of']
