@@ -67,7 +67,7 @@ class _Changes(NamedTuple):
     "What every single change of states would do, `(s, q)` each."
     ok:np.ndarray   # Whether it passes, as far as is seen
     cost:np.ndarray # How far, or at what price
-    near:np.ndarray # How far beyond its bar it looks lonely among rows near the state; what passes has to be weighed
+    near:np.ndarray # How far beyond its bar the knn_distance is, among rows near the state; what passes has to be weighed
     sure:Any        # Of states, bool `(s,)`: how sure all their changes are, `(s, q)`; what did not pass is asked about then alone
 
 class _Judge:

@@ -21,7 +21,7 @@ from .judge import _has_rows, _Judge, _put_over, _rows_of_target
 from .plausible import moved
 
 # %% auto #0
-__all__ = ['others_of', 'lessened']
+__all__ = ['others_of', 'reduce_changes']
 
 # %% ../../nbs/search/22_moves.ipynb #mv0005
 _SETS,_DEPTH = 4, 8 # Sets of columns that go on, and levels
@@ -57,7 +57,7 @@ def _one_change(j:_Judge, x:np.ndarray, row:np.ndarray, lean:bool=True, price=No
         if len(i): out[r] = t[i[cost[of[i], what[i]].argmin()]]
     return out, seen
 
-def _wider(j:_Judge, x:np.ndarray, row:np.ndarray, sure:np.ndarray, cost:np.ndarray) -> tuple: # The same -> states and rows
+def _widen_sets(j:_Judge, x:np.ndarray, row:np.ndarray, sure:np.ndarray, cost:np.ndarray) -> tuple: # The same -> states and rows
     "Of each row the sets of columns, one more than before, that are surest at the best of their values."
     worth = sure - _PRICE*np.minimum(cost, 9.)
     some = np.unique(j.columns)
@@ -93,7 +93,7 @@ def _by_levels(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]
         if found: yield np.array([*found])
         left = ~np.isin(row, [*found]) | (j.price is not None and level < _PRICED) # more columns may cost less
         if not left.any() or level == _DEPTH: return
-        x,row = _wider(j, x[left], row[left], seen.sure(left)[left], seen.cost[left])
+        x,row = _widen_sets(j, x[left], row[left], seen.sure(left)[left], seen.cost[left])
 
 # %% ../../nbs/search/22_moves.ipynb #mv0007
 _REAL = 256 # Real rows that are weighed, the nearest ones
@@ -129,7 +129,7 @@ def _from_real(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> np.ndarray: # Writes
         if j.chosen(best, row[:1]).sum() > j.most[r]: # only fewer columns of it would do
             fewer = xp.copy()
             fewer[r] = best[0]
-            _dropped(j, fewer, np.array([r]))
+            _drop_changes(j, fewer, np.array([r]))
             best = fewer[[r]]
         if j.lawful(best, row[:1]).all(): xp[r] = best[0]; won.append(r)
     return np.array(won, int)
@@ -164,7 +164,7 @@ def _without_most(j:_Judge, xp:np.ndarray, r:int, t:np.ndarray) -> np.ndarray: #
     ok,_ = j.weigh(x, row)
     return x[np.flatnonzero(ok)[-1]] if ok.any() else t[0]
 
-def _dropped(j:_Judge, xp:np.ndarray, rows):
+def _drop_changes(j:_Judge, xp:np.ndarray, rows):
     "Put changes back one by one while the row passes; first the one without which it is surest."
     live = [*rows]
     while live:
@@ -187,7 +187,7 @@ def _one_for_two(j:_Judge, xp:np.ndarray, rows):
         for r,t in found.items(): xp[r] = t
         live = [r for r in found if j.chosen(xp[[r]], np.array([r])).sum() > 2]
 
-def _swapped(j:_Judge, xp:np.ndarray, rows):
+def _swap_changes(j:_Judge, xp:np.ndarray, rows):
     "Another change in place of one of several, or another value, where that is nearer; and once again where it was."
     for _ in range(_SWAPS):
         t,who = _put_back(j, xp, [r for r in rows if j.chosen(xp[[r]], np.array([r])).sum() > 1])
@@ -196,7 +196,7 @@ def _swapped(j:_Judge, xp:np.ndarray, rows):
         rows = [r for r,v in found.items() if j.far(v[None], np.array([r]))[0] < j.far(xp[[r]], np.array([r]))[0] - 1e-9]
         for r in rows: xp[r] = found[r]
 
-def _finer(j:_Judge, xp:np.ndarray, rows):
+def _refine_values(j:_Judge, xp:np.ndarray, rows):
     "Changed numbers to the nearest legal value that passes, the largest change first."
     grid,first = j.grid, j.grid.first
     for turn in range(int(j.chosen(xp[rows], rows).sum(1).max()) if len(rows) else 0):
@@ -257,7 +257,7 @@ def _without_crumbs(j:_Judge, xp:np.ndarray, rows):
                 xp[r] = made[fine[0]]
                 break
 
-def _searched(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]: # Writes to `xp`; yields rows that have an answer
+def _search_rows(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]: # Writes to `xp`; yields rows that have an answer
     "Answers of some rows: by levels, from real rows, then fewer and nearer changes."
     found = np.zeros(len(j.x), bool)
     for some in _by_levels(j, xp, rows):
@@ -268,10 +268,10 @@ def _searched(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]:
     real = _from_real(j, xp, rows[~found[rows]])
     found[real] = True
     if len(two) + len(real): yield np.r_[two, real]
-    _dropped(j, xp, real)
+    _drop_changes(j, xp, real)
     done = rows[found[rows]]
     if not len(done): return
-    for move in (_one_for_two, _dropped, _swapped, _finer, _without_crumbs): move(j, xp, done)
+    for move in (_one_for_two, _drop_changes, _swap_changes, _refine_values, _without_crumbs): move(j, xp, done)
     yield done
 
 _LESS = .7 # Share of the retrained models wanted that is asked for in vain before the decision alone is
@@ -289,13 +289,13 @@ def _with_margin(j:_Judge, xp:np.ndarray, rows:np.ndarray): # Writes to `xp`
     most = np.minimum(j.most[rows], np.maximum(j.chosen(xp[rows], rows).sum(1), j.cf.settings.max_shared))
     i = j.of(torch.from_numpy(rows), most=torch.from_numpy(most))
     new = i.x.copy()
-    for _ in _searched(i, new, np.arange(len(rows))): pass
+    for _ in _search_rows(i, new, np.arange(len(rows))): pass
     there = (new != i.x).any(1)
     xp[rows[there]] = new[there]
 
 _TENTHS,_WORTH = 10, .9 # One more change is worth it where it leaves at most this share of the distance
 
-def _shared(j:_Judge, xp:np.ndarray, rows:np.ndarray): # Writes to `xp`
+def _share_changes(j:_Judge, xp:np.ndarray, rows:np.ndarray): # Writes to `xp`
     "Answers with one more column that makes room for a part of the others alone, where that is nearer in a straight line."
     far = lambda x, row: np.linalg.norm(x - j.x[row], axis=1) if j.price is None else j.far(x, row)
     while len(rows := rows[j.chosen(xp[rows], rows).sum(1) < np.minimum(j.most[rows], j.cf.settings.max_shared)]):
@@ -308,7 +308,7 @@ def _shared(j:_Judge, xp:np.ndarray, rows:np.ndarray): # Writes to `xp`
         won = [r for r,t in found.items() if far(t[None], np.array([r]))[0] < _WORTH*far(xp[[r]], np.array([r]))[0]]
         for r in won: xp[r] = found[r]
         rows = np.array(won, int)
-        _finer(j, xp, rows)
+        _refine_values(j, xp, rows)
 
 _TOGETHER = 64 # Rows
 
@@ -324,7 +324,7 @@ def moves_of_rows(cf, enc:Encoded, target:Tensor) -> Iterator[Tensor]: # Rows th
                 j = _Judge(cf, some, label, company, share, asked)
                 if asked and j.known.engine is None: break
                 xp,before = j.x.copy(), out[at]
-                for now in _searched(j, xp, left):
+                for now in _search_rows(j, xp, left):
                     out[at] = torch.where(torch.from_numpy(np.isin(np.arange(len(i)), now))[:, None].to(out.device), j.tensor(xp), out[at])
                     yield out
                 found = (xp[left] != j.x[left]).any(1)
@@ -344,7 +344,7 @@ def moves_of_rows(cf, enc:Encoded, target:Tensor) -> Iterator[Tensor]: # Rows th
                 j = _Judge(cf, some, label, told=told)
                 if told is not None: _with_margin(j, xp, done)
                 full = j.weigh(xp[done], done)[0]
-                _shared(j, xp, done[full])
+                _share_changes(j, xp, done[full])
                 done = done[~full]
             ok = there & j.confirmed(xp, np.arange(len(i)))
             out[at[torch.from_numpy(ok)]] = j.tensor(xp[ok])
@@ -400,7 +400,7 @@ def _other_columns(j:_Judge, xp:np.ndarray, k:int) -> tuple: # An answer of each
     i = j.of(at, frozen=j.enc.frozen[at] | torch.from_numpy(still), most=torch.from_numpy(most[row]))
     out = i.x.copy()
     done = np.sort(np.concatenate([row[:0], *_by_levels(i, out, np.arange(len(row)))]))
-    for move in (_one_for_two, _finer, _dropped): move(i, out, done)
+    for move in (_one_for_two, _refine_values, _drop_changes): move(i, out, done)
     return row[done], out[done]
 
 def _one_changed(j:_Judge, xp:np.ndarray, most:int) -> tuple: # The same
@@ -421,7 +421,7 @@ def _one_changed(j:_Judge, xp:np.ndarray, most:int) -> tuple: # The same
         out.append(t[np.argsort(turn, kind='stable')[:most]])
         rows.append(np.full(len(out[-1]), r))
     row,x = np.concatenate(rows), np.concatenate(out)
-    if len(x): _dropped(j.of(torch.from_numpy(row)), x, np.arange(len(x)))
+    if len(x): _drop_changes(j.of(torch.from_numpy(row)), x, np.arange(len(x)))
     return row, x
 
 def others_of(
@@ -469,8 +469,15 @@ def others_of(
 
 
 # %% ../../nbs/search/22_moves.ipynb #mvle0002
-def lessened(cf, enc:Encoded, target:Tensor, aim:Target, xp:Tensor, asked:bool=False) -> Tensor: # What rows must keep -> `(n, d)`
-    """Answers with fewer and smaller ones of their own changes, until nothing is gained; `asked`: by the model itself.
+def reduce_changes(
+    cf, # Fitted explainer
+    enc:Encoded, # Encoded rows, as `encode` returns them
+    target:Tensor, # Target of each row, as `aimed` returns it
+    aim:Target, # What the answer of each row must keep
+    xp:Tensor, # An encoded answer of each row, `(n, d)`
+    asked:bool=False, # Whether the model itself is asked, and not what was read of it
+) -> Tensor: # `(n, d)`
+    """Answers with fewer and smaller ones of their own changes, until nothing is gained.
 
     Parameters
     ----------
@@ -481,14 +488,16 @@ def lessened(cf, enc:Encoded, target:Tensor, aim:Target, xp:Tensor, asked:bool=F
     target : Tensor
         Target of each row, as `aimed` returns it
     aim : Target
+        What the answer of each row must keep
     xp : Tensor
-        Encoded answers, `(n, *s)`
+        An encoded answer of each row, `(n, d)`
     asked : bool, default False
+        Whether the model itself is asked, and not what was read of it
 
     Returns
     -------
     Tensor
-        What rows must keep -> `(n, d)`
+        `(n, d)`
     """
     out,still = xp.clone(), enc.frozen | ~changed_groups(enc.x, xp, cf.groups(xp))
     for _,i in split_by_target(target, _TOGETHER):
@@ -497,7 +506,7 @@ def lessened(cf, enc:Encoded, target:Tensor, aim:Target, xp:Tensor, asked:bool=F
         new,live = out[at].detach().cpu().numpy(), np.arange(len(i))
         while len(live):
             before = new.copy()
-            for move in (_dropped, _swapped, _finer): move(j, new, live)
+            for move in (_drop_changes, _swap_changes, _refine_values): move(j, new, live)
             live = np.flatnonzero((new != before).any(1))
         out[at] = j.tensor(new)
     return out

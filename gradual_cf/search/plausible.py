@@ -60,12 +60,12 @@ def _knn_distance_among(rows:Tensor) -> Tensor: # `(m, d)` -> `(m,)`
 _TREES,_SAMPLE = 25, 256 # Trees, and rows that a tree sees
 
 class _Isolation(NamedTuple):
-    "An isolation forest: how strange rows are."
+    "An isolation forest: the isolation_score of rows."
     trees:Trees # Leaves add how deep they lie
     usual:float # How deep random rows fall, in all trees together
     engine:Any=None # The same trees as the search of tables reads them
 
-    def __call__(self, x:Tensor) -> Tensor: # Rows `(n, d)` -> `(n,)`: .5 for anybody, larger for the strange
+    def __call__(self, x:Tensor) -> Tensor: # Rows `(n, d)` -> `(n,)`: .5 for usual rows, larger for isolated ones
         depth = (self.trees.scores if self.engine is None else self.engine.sums)(x.detach().cpu().double().numpy())
         return 2**(-torch.from_numpy(depth[:, 0]).to(x)/self.usual)
 
@@ -352,11 +352,11 @@ class _ClassReference(NamedTuple):
     "Rows of a target in two halves, and what they keep to."
     x:Tensor         # Rows, the first half before the second, `(2m, d)`
     squares:Tensor   # Their lengths, squared, `(2m,)`
-    knn_limit:Tensor    # knn_distance to each half that a share of the other stays below, `(2,)`
+    knn_limit:Tensor # knn_distance to each half that a share of the other stays below, `(2,)`
     forest:_Isolation # Of the first half
-    isolation_limit:Tensor   # isolation_score that a share of the second half stays below, `()`
+    isolation_limit:Tensor # isolation_score that a share of the second half stays below, `()`
     common:Any=None  # Support that values of each group have in a share of the rows, `(g,)`; of no length unasked
-    description:str=''      # Which rows these are, in words
+    description:str='' # Which rows these are, in words
 
 def _in_halves(x:Tensor) -> Tensor: # Rows `(m, d)` -> positions, long `(2k,)`
     "Rows in a drawn order, no more than are looked at, an even number of them."
@@ -387,7 +387,8 @@ class Plausibility:
     Attributes
     ----------
     density : float, default 0.85
-        Share of the target's rows that are at most as lonely as an answer may be, in (0, 1]
+        Share of the target's rows that are at most as far from their neighbours as an answer may be, in (0,
+        1]
     isolation : float, default 0.9
         The same for the isolation_score, in (0, 1]
     pairs : float | None, default None
@@ -398,7 +399,7 @@ class Plausibility:
     ValueError
         For a number outside (0, 1]
     """
-    density:float=.85  # Share of the target's rows that are at most as lonely as an answer may be, in (0, 1]
+    density:float=.85  # Share of the target's rows that are at most as far from their neighbours as an answer may be, in (0, 1]
     isolation:float=.9  # The same for the isolation_score, in (0, 1]
     pairs:float|None=None # The same for how rarely a changed value occurs beside each other one; or None
 

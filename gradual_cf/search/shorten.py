@@ -21,7 +21,7 @@ from ..data.columns import entry_slices, STEP_TOLERANCE
 from ..core import Question, State, changed_groups, group_sums, per_row
 from ..models.asking import predict
 from .masking import _NUMBERS, expand_groups, in_group, probe
-from .moves import lessened
+from .moves import reduce_changes
 
 # %% auto #0
 __all__ = ['put_back', 'put_back_smallest', 'line_search', 'improve']
@@ -224,7 +224,7 @@ def _less_of_table(cf, cfs:Counterfactuals, q:Question, aim, live:Tensor) -> Ten
         denied = live[:0]
         while len(live):
             some = q.take(live)
-            new = lessened(cf, some.enc, some.target, aim.take(live), start[live], asked)
+            new = reduce_changes(cf, some.enc, some.target, aim.take(live), start[live], asked)
             got = cf.measure(some, new, standing=False)
             there = replace(got, tau=cfs.tau).tensors.valid
             (many,far),(most,before) = (size(some.enc.x, v) for v in (got.xp, xp[live]))
