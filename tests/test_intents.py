@@ -76,7 +76,7 @@ def test_jurors_decide_as_often_as_for_real_rows(robust):
     kind, cf, model, rows, answers = robust
     panel = ensemble_of(cf)
     goal = panel.goal(cf, 1)
-    share = (panel.leads(answers.xp, 1) > 0).mean(0)
+    share = (panel.leads(panel.outputs(answers.xp), 1) > 0).mean(0)
     assert len(panel.learnt) == 12 and all(len(rows) < .7*len(cf.x_train) or len(cf.x_train) < 400 for rows in panel.learnt)
     assert (share >= goal['agreed'] - 1e-9)[answers.quality().missed.to_numpy() == ''].all() and goal['agreed'] <= .85
     few, X, _ = fitted('boosted', 'robust', n=900, share=.14)

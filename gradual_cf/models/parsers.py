@@ -197,15 +197,16 @@ def _lightgbm_tree(fields:dict, k:int, width:int, weight:float) -> Trees:
     part = lambda name, kind: np.array(fields.get(name, '').split(), kind)
     leaves,how,bound = int(fields['num_leaves']), part('decision_type', int), part('threshold', float)
     splits,named,default,treats = leaves - 1, how % 2 == 1, how // 2 % 2 == 1, how // 4 # which: nothing, zero, NaN
-    left,right = (np.r_[np.where(c < 0, splits + ~c, c), np.full(leaves, -1)] for c in (part('left_child', int), part('right_child', int)))
+    children = part('left_child', int), part('right_child', int)
+    left,right = (np.concatenate([np.where(c < 0, splits + ~c, c), np.full(leaves, -1)]) for c in children)
     first,words = part('cat_boundaries', int), part('cat_threshold', np.uint32)
     levels = lambda i: np.flatnonzero(np.unpackbits(words[first[i]:first[i + 1]].view(np.uint8), bitorder='little')).tolist()
     listed = {i: levels(int(bound[i])) for i in np.flatnonzero(named).tolist()}
-    after = lambda own, none: np.r_[own, np.full(leaves, none)]
+    after = lambda own, none: np.concatenate([own, np.full(leaves, none)])
     missing = ~named & np.where(treats == 0, bound >= 0, default)
     value,start,many = part('leaf_value', float), part('leaf_const', float), part('num_features', int)
     if fields.get('is_linear') == '1': value = np.where(many > 0, value, start)
-    value = _as_scores(np.r_[np.zeros(splits), value]*weight, k, width)
+    value = _as_scores(np.concatenate([np.zeros(splits), value])*weight, k, width)
     asked = after(part('split_feature', int), -1), after(np.where(named, np.nan, bound), np.nan), after(missing, False)
     tree = one_tree(*asked, left, right, value, listed)
     zeros = after((treats == 1) & ~named, False)

@@ -114,14 +114,14 @@ def retrained_ensemble(cf, k:int) -> list: # Functions of encoded rows
 _REFITS = 5
 _NONE = 1e-9 # A spread of leads that is none
 
+def _lead_of(z:Tensor, target:Tensor) -> np.ndarray: # Logits `(n, k)`, classes `(n,)` -> `(n,)`
+    "By how much a model decides for the target, in log-odds over the best other class."
+    z = z.to(target.device).double()
+    return (z.gather(1, target[:, None])[:, 0] - z.scatter(1, target[:, None], -torch.inf).amax(1)).cpu().numpy()
+
 def _member_leads(models:list, xp:Tensor, target:Tensor) -> np.ndarray: # `(5, n)`
-    "By how much each model decides for the target, in log-odds over the best other class."
-    out = []
-    for m in models:
-        z = m(xp).to(target.device).double()
-        own = z.gather(1, target[:, None])[:, 0]
-        out.append((own - z.scatter(1, target[:, None], -torch.inf).amax(1)).cpu().numpy())
-    return np.stack(out)
+    "The same of each model."
+    return np.stack([_lead_of(m(xp), target) for m in models])
 
 def _agreed(models:list, xp:Tensor, target:Tensor) -> np.ndarray: # In [0, 1], `(n,)`
     "Share of the models that decide for the target."
@@ -148,6 +148,7 @@ class _RetrainedEnsemble:
     def __init__(self, cf, places, opened, others=None, want:float|None=None, record:dict|None=None): # As `ensemble_to_record` tells it
         self.places,self.opened,self.want,self.slack = places, opened, want, 0. if others else _SLACK
         self.parts,self.asked,self.engine,self.goals = [], others or [], None, {}
+        self.said:Any = None # What the models say of the rows that tell what real rows get
         if record is None and not others: self._learn(cf)
         elif record is not None:
             self.parts,self.learnt = record['parts'], record['learnt']
@@ -165,15 +166,19 @@ class _RetrainedEnsemble:
                 else: self.asked.append(_refitted_model(cf, seed, draw))
         self.engine = opened.make(self.places, [opened.own, *self.parts]) if opened is not None else None
 
-    def leads(self, xp:Tensor, label:int) -> np.ndarray: # Encoded rows `(n, d)`, a class -> `(k, n)`
+    def outputs(self, xp:Tensor) -> Any: # Encoded rows `(n, d)`
+        "What the models say of rows, whatever class is asked about."
+        return [m(xp) for m in self.asked] if self.engine is None else self.engine.sums(xp.detach().cpu().double().numpy())
+
+    def leads(self, out, label:int) -> np.ndarray: # What they say, a class -> `(k, n)`
         "By how much each model decides for a class."
-        if self.engine is None: return _member_leads(self.asked, xp, torch.full((len(xp),), label, device=xp.device))
-        e,sums = self.engine, self.engine.sums(xp.detach().cpu().double().numpy())
-        return np.stack([_lead_in(p.link, e.k[i], sums[:, e.first[i]:e.first[i + 1]], label, False) for i,p in enumerate(e.parts) if i])
+        if self.engine is None: return np.stack([_lead_of(z, torch.full((len(z),), label, device=z.device)) for z in out])
+        e = self.engine
+        return np.stack([_lead_in(p.link, e.k[i], out[:, e.first[i]:e.first[i + 1]], label, False) for i,p in enumerate(e.parts) if i])
 
     def expected(self, xp:Tensor, label:int) -> np.ndarray: # Encoded rows `(n, d)`, a class -> in [0, 1], `(n,)`
         "Share of further models that is expected to decide for a class, less what flatters rows that were chosen to please."
-        return (_expected_agreement(self.leads(xp, label)) - self.slack).clip(0)
+        return (_expected_agreement(self.leads(self.outputs(xp), label)) - self.slack).clip(0)
 
     def goal(self, cf, label:int) -> dict: # agreed: the share that is wanted; usual: of real rows
         "How many retrained models answers need: as many as asked for, or a little fewer than decide for real rows of the target."
@@ -181,7 +186,8 @@ class _RetrainedEnsemble:
         if label not in self.goals:
             n = len(cf.x_train)
             at = np.linspace(0, n - 1, min(n, _USUAL)).astype(int)
-            lead = self.leads(cf.x_train[torch.from_numpy(at).to(cf.x_train.device)], label)
+            if self.said is None: self.said = self.outputs(cf.x_train[torch.from_numpy(at).to(cf.x_train.device)])
+            lead = self.leads(self.said, label)
             unseen = np.stack([~np.isin(at, rows) for rows in self.learnt])
             pairs = [(lead[j, some] > 0).mean() for i in range(len(lead)) for j in range(len(lead)) if i != j
                      and (some := unseen[i] & unseen[j] & (lead[i] > 0)).any()] # of rows that neither learnt from
@@ -263,7 +269,7 @@ class EnsembleAgreement(NamedTuple):
         out = self.want.new_zeros(2, len(self.want))
         for label in s.target.label.unique().tolist():
             i = (s.target.label == label).nonzero()[:, 0]
-            lead = self.ensemble.leads(s.xp[i], label)
+            lead = self.ensemble.leads(self.ensemble.outputs(s.xp[i]), label)
             out[:, i] = torch.from_numpy(np.stack([_expected_agreement(lead) - self.ensemble.slack, (lead > 0).mean(0)])).to(out)
         return out
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -412,7 +412,7 @@ def _entries(explainer) -> list: # Positions of the entries of each group, long 
     return [(groups == g).nonzero()[:, 0] for g in range(len(explainer.domain.features))]
 
 # %% ../../nbs/search/03_plausible.ipynb #413d9147
-_ASKED,_VOTERS = 4096, 20 # Rows among which neighbours are looked for, and how many have a say
+_ASKED,_VOTERS = 2048, 20 # Rows among which neighbours are looked for, and how many have a say
 _LIFT,_ENOUGH = 2., .15   # Times the target's odds in the table that are needed, and a share that is always enough
 
 def _among_their_own(x:Tensor, own:Tensor) -> Tensor: # Training rows `(m, d)`; which are of the target -> bool `(m,)`
@@ -449,9 +449,7 @@ def _reference_of(company, label:Tensor) -> _ClassReference: # A class or an int
     if company.pairs is not None: common = usual_support(company.pairs, rows[:_ROWS], company.entries, h.pairs)
     circle = _class_reference(rows, h.density, h.isolation, common=common, description=description)
     if not few: # an isolation bar shrinks towards that of all rows, the more the fewer rows it has
-        a,b = company.x[_in_halves(company.x)].chunk(2)
-        everywhere = _isolation_of(a)(b).quantile(h.isolation)
-        return circle._replace(isolation_limit=everywhere.lerp(circle.isolation_limit, len(circle.x)/(len(circle.x) + _CREDIT)))
+        return circle._replace(isolation_limit=company.isolation_anywhere.lerp(circle.isolation_limit, len(circle.x)/(len(circle.x) + _CREDIT)))
     never = torch.full_like(circle.knn_limit, torch.inf), torch.full_like(circle.isolation_limit, torch.inf)
     return circle._replace(knn_limit=never[0], isolation_limit=never[1], common=torch.zeros_like(circle.common))
 
@@ -592,6 +590,12 @@ class ReferenceSample:
         return self.place[key]
 
     def aim(self, enc:Encoded, label:Tensor) -> Plausible: return _demands_on_rows(self, enc, label) # The demand
+
+    @cached_property
+    def isolation_anywhere(self) -> Tensor: # `()`
+        "The isolation_score that a share of all rows stays below."
+        a,b = self.x[_in_halves(self.x)].chunk(2)
+        return _isolation_of(a)(b).quantile(self.settings.isolation)
 
     def compares(self, label:Tensor) -> bool: # A class or an interval
         "Whether a target has enough rows to compare answers with."
