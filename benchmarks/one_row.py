@@ -142,7 +142,7 @@ def lines(name, rows, more):
 
 def main():
     a = options(__doc__, ['more'], needs_data=True, rows=24, peers=Path, only=MODELS, out=RESULTS/'one_row.csv')
-    kept = pd.read_csv(a.out) if a.out.exists() else pd.DataFrame(columns=['model'])
+    kept = pd.read_csv(a.out) if a.out.exists() else pd.DataFrame(columns=['model', 'method'])
     with tempfile.TemporaryDirectory() as d:
         install(a.peers or Path(d), ['NICEx==0.2.3', 'dice-ml==0.12', 'raiutils', 'treecf==0.3.2'])
         for name in a.only:

@@ -296,15 +296,17 @@ class LORE(Explainer):
     ----------
     model
         Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
-    domain
-    settings : default None
+    X
+        Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
+    intent : Any, default None
+        A record of settings; None for those that suit the domain
+    wanted : default None
+        What people want, for all questions: a label, or an interval (low, high); None: the other of two
+        classes
+    classes : default None
+        Labels of the classes, in the order of the model's outputs; None for those that it names
     **changes
         Single settings by name
-    X : default <class 'inspect._empty'>
-    intent : default None
-    wanted : default None
-    classes : default None
-        Names of the classes; None for those of the model or of the labels
 
     Other Parameters
     ----------------
@@ -336,11 +338,7 @@ class LORE(Explainer):
         rows bred side by side
     """
     Settings = LORESettings
-
-    def __init__(self, model, domain, settings=None, **changes):
-        if not domain.features:
-            raise ValueError(f'domain must be a table for LORE, as tabular(...) makes it, got one of kind {domain.kind!r}')
-        super().__init__(model, domain, settings, **changes)
+    kinds = 'table',
 
     def fit(self, data, y=None):
         """Keep the training rows, from which mutations are drawn; returns the explainer.
@@ -629,12 +627,12 @@ class ABELE(_OfImages):
     ----------
     model
         Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
-    domain
-    settings : default None
+    X
+        Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
+    intent : default None
+        A record of settings; None for those that suit the domain
     **changes
         Single settings by name
-    X : default <class 'inspect._empty'>
-    intent : default None
     wanted : default None
     classes : default None
         Names of the classes; None for those of the model or of the labels

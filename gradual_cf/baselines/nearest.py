@@ -90,10 +90,10 @@ def _loss_gradient(model, xp, slope):
 # %% ../../nbs/baselines/00_nearest.ipynb #c24
 class _OfImages(Explainer):
     "An explainer of images only."
-    def __init__(self, model, domain, settings=None, **changes):
-        if domain.kind != 'image':
-            raise ValueError(f"domain must be of images for {type(self).__name__}, of kind 'image', got kind {domain.kind!r}")
-        super().__init__(model, domain, settings, **changes)
+    kinds = 'image',
+
+    def __init__(self, model, X, intent=None, **changes):
+        super().__init__(model, X, intent, **changes)
         self.network = model
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c27

@@ -147,12 +147,12 @@ class FIDO(_OfImages):
     ----------
     model
         Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
-    domain
-    settings : default None
+    X
+        Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
+    intent : default None
+        A record of settings; None for those that suit the domain
     **changes
         Single settings by name
-    X : default <class 'inspect._empty'>
-    intent : default None
     wanted : default None
     classes : default None
         Names of the classes; None for those of the model or of the labels
@@ -387,12 +387,12 @@ class Goyal(_OfImages):
     ----------
     model
         Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
-    domain
-    settings : default None
+    X
+        Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
+    intent : default None
+        A record of settings; None for those that suit the domain
     **changes
         Single settings by name
-    X : default <class 'inspect._empty'>
-    intent : default None
     wanted : default None
     classes : default None
         Names of the classes; None for those of the model or of the labels

@@ -335,6 +335,7 @@ class _FittedModel:
     Settings:type[Common] = Common # The class of its settings
     presets:Any = {}               # Name -> settings, for domains that name them
     reaches_intervals = False      # Whether it can aim at an interval of numbers
+    kinds:tuple = ()               # Kinds of data that it explains; () for all
 
     def __init_subclass__(cls, **kw):
         super().__init_subclass__(**kw)
@@ -350,6 +351,8 @@ class _FittedModel:
         **changes,     # Single settings by name
     ):
         domain,model = domain_of(model, X), unbound_model(model)
+        if self.kinds and domain.kind not in self.kinds:
+            raise ValueError(f'X must be of kind {self.kinds[0]!r} for {type(self).__name__}, got kind {domain.kind!r}')
         self.settings:Any = resolve_settings(self.Settings, self.presets, domain, intent, changes)
         self.given = domain.data # Rows that it fits itself on when it is first asked; None once it is fitted
         self.domain = domain = replace(suited_domain(self, domain, model), data=None)
