@@ -5,7 +5,6 @@
 # %% ../../nbs/models/07_targets.ipynb #tg000006
 from __future__ import annotations
 from typing import Any
-from urllib.parse import quote, unquote
 
 import numpy as np, torch
 from torch import Tensor, nn
@@ -202,8 +201,6 @@ class ClassGoal:
         wanted = f'one of the labels {listed(labels)}' if labels else 'a class'
         raise ValueError(f'target must be {wanted}, got {typed!r}')
 
-    def to_url(self, target) -> str: return quote(str(target), safe='') # In one word, in a letter
-    def from_url(self, texts, labels=()) -> list: return [self.parse(unquote(t), labels) for t in texts]
     def example_target(self, labels=()) -> Any: return labels[0] if labels else 0 # Some target
     def first(self, z, z_train, labels=()) -> Any: # To begin with
         return self.to_json(z.argsort(descending=True)[1], labels)
@@ -256,9 +253,6 @@ class IntervalGoal:
         if not dots or not ends: raise ValueError(f'target must look like LOW..HIGH, got {typed!r}')
         return ends
 
-    def to_url(self, target) -> str: return '..'.join(map(repr, target.tolist()))
-    def from_url(self, texts, labels=()) -> Tensor:
-        return torch.tensor([[*map(float, t.split('..'))] for t in texts], dtype=torch.float64)
     def example_target(self, labels=()) -> tuple: return 0., 1.
     def first(self, z, z_train, labels=()) -> tuple: return round(z_train.median().item(), 2), None
     def name(self, target, lang=ENGLISH) -> str|None: return None

@@ -443,7 +443,7 @@ def log_explainer(
     first = cf.domain.decode(cf.x_train[:1], None, False)
     named = target is not None # as `_predicted` reads it
     read = cf.goal.read(target, cf.z_train[:1], cf.classes) if cf.numbers or named else [] # `ValueError` for another one
-    wanted = cf.goal.to_url(read[0]) if cf.numbers else str(target) if named else None
+    wanted = '..'.join(map(repr, read[0].tolist())) if cf.numbers else str(target) if named else None
     signature = _signature_of(first, _predicted(cf, first, dict(target=wanted)), wanted)
     if input_example is None and rows: input_example = first
     with TemporaryDirectory() as room, warnings.catch_warnings():
