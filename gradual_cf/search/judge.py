@@ -19,7 +19,7 @@ from .composition import admissible
 from ..models.targets import arrived, in_target
 from .goals import violation, Lead, max_changes_of, without_margin, _undecided
 from .compiled import _address, _library
-from .opened import _Itself, _lead_in, _opened, _OpenLayers, _OpenTrees, _Places, ModelPart
+from .opened import _Itself, _lead_in, _opened, _OpenLayers, _OpenTrees, _OWN, _Places, _REFITS, ModelPart
 from .plausible import Plausible, _allowed_numbers
 from ..models.trees import Link
 
@@ -61,14 +61,23 @@ _WEIGHT = 3.     # Of what is beyond a bar of company, beside the lead
 _CLIP = .5       # How far beyond its bar conviction counts
 _ROWS = 2**22    # Numbers of candidates that are written at a time
 
-_OWN,_REFITS = slice(0, 1), slice(1, None) # Of the models of an engine
-
 class _Changes(NamedTuple):
     "What every single change of states would do, `(s, q)` each."
     ok:np.ndarray   # Whether it passes, as far as is seen
     cost:np.ndarray # How far, or at what price
     near:np.ndarray # How far beyond its bar the knn_distance is, among rows near the state; what passes has to be weighed
     sure:Any        # Of states, bool `(s,)`: how sure all their changes are, `(s, q)`; what did not pass is asked about then alone
+
+_KNN_WEIGHT = 1e3 # What has a large knn_distance is weighed last
+
+def _ranks(some:np.ndarray, cost:np.ndarray, row:np.ndarray) -> np.ndarray: # bool and `(s, q)`; the row of each state -> as many
+    "The place of each change among those of its row, the cheapest first."
+    s,q = np.nonzero(some)
+    order = np.lexsort((cost[s, q], row[s]))
+    s,q,out = s[order], q[order], np.zeros(some.shape, int)
+    each,first,many = np.unique(row[s], return_index=True, return_counts=True)
+    out[s, q] = np.arange(len(s)) - np.repeat(first, many)
+    return out
 
 class _Judge:
     "What rows of one target lack and cost, and what every single change would make of that."
@@ -246,8 +255,8 @@ class _Judge:
         many = len(self.engine.parts) > 1 and self.agreement is not None
         return self._spare(self._leads(sums, 0, True), row), self._member_leads(sums) if many else None
 
-    def changes(self, x, row, some:Any=True, lean:bool=True) -> _Changes: # States `(s, d)`, the row of each `(s,)`, bool `(s, g)`
-        "What every single change, or those of some columns, would do: the model is asked, then company, then the ensemble."
+    def changes(self, x, row, some:Any=True, lean:bool=True, few:int=0) -> _Changes: # States, their rows, bool `(s, g)`
+        "What every single change, or the `few` cheapest of a row, would do: the model is asked, then company, then the ensemble."
         s,P,Q = len(x), len(self.owner), len(self.columns)
         may = self.may[row] if some is True else self.may[row] & some[:, self.columns]
         spare,slots = np.full((s, Q), -np.inf), np.r_[self.written, np.arange(P, Q)]
@@ -259,13 +268,15 @@ class _Judge:
             if self.agreement is not None and not self._ensemble_is_asked(): leads = np.zeros((s, Q, len(self.engine.parts) - 1))
         if len(slots): self._write(x, row, slots, may := may.copy(), spare, leads)
         ok,(near,deep,unmet) = may & (spare >= 0), np.zeros((3, s, Q))
-        if self.company is not None:
-            near[:, :P] = np.maximum(self._glance(x, row), 0.)
+        looked,cost = ok if lean else may, self.step[row] + self.far(x, row)[:, None]
+        if self.company is not None and len(i := np.flatnonzero(looked.any(1))):
+            near[i, :P] = np.maximum(self._glance(x[i], row[i]), 0.)
             if self.forest is not None:
-                deep[:, :P] = np.maximum(self.depth_bar[row, None] - self.forest.changes(x, may[:, :P])[:, 0], 0.)/self.trees
-            if self.never is not None: unmet[:, :P] = self._unmet(x, row)
+                depth = self.forest.changes(x[i], looked[i, :P])[:, 0]
+                deep[i, :P] = np.maximum(self.depth_bar[row[i], None] - depth, 0.)/self.trees
+            if self.never is not None: unmet[i, :P] = self._unmet(x[i], row[i])
             ok &= (deep <= 1e-9) & (unmet <= .5)
-        t,passed = np.zeros((s, Q)), ok.copy() if lean or isinstance(self.engine, _OpenLayers) else may # trees are walked once
+        t,asked = np.zeros((s, Q)), np.zeros((s, Q), bool)
         def ask(which): # Retrained models; writes to `t` and `ok`
             there = which.copy()
             there[:, slots] = False # what was written down is known
@@ -277,15 +288,31 @@ class _Judge:
             mine = row[at[0]]
             (t[at],),(agreed,) = _agreement(leads[at].T[None], self.want[mine], self.bar[mine])
             ok[at] &= agreed
-        def sure(states):
-            if leads is None: out = np.minimum(spare/(self.cf.spread if self.cf.numbers else 1.), _CLIP)
-            else:
-                ask(may & ~passed & states[:, None])
-                out = np.minimum(t, self.bar[row, None] + _CLIP)
-            for lack in (near, deep, unmet): out = out - _WEIGHT*lack
-            return np.where(may, out, -np.inf)
-        if leads is not None: ask(passed)
-        return _Changes(ok, self.step[row] + self.far(x, row)[:, None], near, sure)
+            asked[at] = True
+        def sure(states, best=0): # with `best` so many values of each column
+            lack = _WEIGHT*(near + deep + unmet)
+            if leads is None: return np.where(may, np.minimum(spare/(self.cf.spread if self.cf.numbers else 1.), _CLIP) - lack, -np.inf)
+            some = may & ~asked & states[:, None]
+            if best and self.engine.each and some.any(): some &= self._best_of_columns(np.where(some, spare - lack, -np.inf), best)
+            ask(some)
+            return np.where(asked, np.minimum(t, self.bar[row, None] + _CLIP) - lack, -np.inf)
+        if leads is not None:
+            left,many = ok.copy() if lean or isinstance(self.engine, _OpenLayers) else may.copy(), 4*few
+            rank = _ranks(left, cost + _KNN_WEIGHT*(near > 0), row) if few and self.engine.each else np.full((s, Q), -1)
+            while (part := left & (rank < many)).any():
+                ask(part)
+                left &= ~part & (np.bincount(row[np.nonzero(ok & asked)[0]], minlength=len(self.x)) < few)[row][:, None]
+                many *= 4
+            ok &= asked
+        return _Changes(ok, cost, near, sure)
+
+    def _best_of_columns(self, v:np.ndarray, many:int) -> np.ndarray: # `(s, q)` -> bool
+        "The largest of each column."
+        out = np.zeros(v.shape, bool)
+        for g in np.unique(self.columns):
+            at = np.flatnonzero(self.columns == g)
+            out[:, at] = v[:, at] >= np.partition(v[:, at], -min(many, len(at)), 1)[:, [-min(many, len(at))]]
+        return out
 
     def _write(self, x, row, slots, may, spare, leads):
         "Candidates that are written down, some states at a time; writes to the last three."

@@ -17,7 +17,7 @@ from ..models.asking import predict
 from .boxes import split_by_target, positions_of_answers
 from .goals import unreached_rows
 from ..models.targets import in_target
-from .judge import _has_rows, _Judge, _put_over, _rows_of_target
+from .judge import _has_rows, _Judge, _KNN_WEIGHT, _put_over, _rows_of_target
 from .plausible import moved
 
 # %% auto #0
@@ -27,8 +27,8 @@ __all__ = ['others_of', 'reduce_changes']
 _SETS,_DEPTH = 4, 8 # Sets of columns that go on, and levels
 _PRICED = 3         # Levels at which something cheaper is looked for, where changes have prices
 _FINAL = 24         # Changes of a row that are weighed exactly, the nearest first
+_VALUES = 3         # Values of a column that retrained models are asked about where none passes
 _PRICE = .05        # Of a unit of distance, where sets are compared
-_KNN_WEIGHT = 1e3       # What has a large knn_distance is weighed last
 
 def _groups(row:np.ndarray) -> Iterator[tuple]: # Rows of states -> (row, its states)
     order = np.argsort(row, kind='stable')
@@ -37,7 +37,7 @@ def _groups(row:np.ndarray) -> Iterator[tuple]: # Rows of states -> (row, its st
 
 def _one_change(j:_Judge, x:np.ndarray, row:np.ndarray, lean:bool=True, price=None) -> tuple: # States -> {row: answer}, what changes do
     "Of each row the nearest single change of its states that passes; `price`: what counts in place of distance, `(s, q)`."
-    ok,cost,near,_ = seen = j.changes(x, row, ~j.chosen(x, row), lean)
+    ok,cost,near,_ = seen = j.changes(x, row, ~j.chosen(x, row), lean, 0 if price is not None else _FINAL)
     if price is not None: cost = price
     rows,of,what = [], [], []
     for r,s in _groups(row):
@@ -93,7 +93,7 @@ def _by_levels(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]
         if found: yield np.array([*found])
         left = ~np.isin(row, [*found]) | (j.price is not None and level < _PRICED) # more columns may cost less
         if not left.any() or level == _DEPTH: return
-        x,row = _widen_sets(j, x[left], row[left], seen.sure(left)[left], seen.cost[left])
+        x,row = _widen_sets(j, x[left], row[left], seen.sure(left, _VALUES)[left], seen.cost[left])
 
 # %% ../../nbs/search/22_moves.ipynb #mv0007
 _REAL = 256 # Real rows that are weighed, the nearest ones
@@ -103,7 +103,7 @@ def _any_two(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> np.ndarray: # Writes t
     "The nearest two changes that pass, of rows that may change two columns: a second change beside each first one, the surest first."
     won = []
     for r in rows[j.most[rows] == 2]:
-        sure = j.changes(j.x[[r]], np.array([r])).sure(np.ones(1, bool))
+        sure = j.changes(j.x[[r]], np.array([r]), lean=False).sure(np.ones(1, bool))
         slot = np.argsort(-sure[0], kind='stable')[:(_ASKED if j.engine is None else _TRIED)//len(j.columns)]
         slot = slot[np.isfinite(sure[0, slot])]
         row = np.full(len(slot), r)

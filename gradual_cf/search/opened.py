@@ -137,6 +137,8 @@ class ModelPart(NamedTuple):
     link:Link
     inside:Any  # `Trees`, or `LayerNet`
 
+_OWN,_REFITS = slice(0, 1), slice(1, None) # Of the models of an engine
+
 def _score_weights(link:Link, k:int) -> np.ndarray: # Scores `(k,)` -> `(k, few)`
     "Which sums of scores are looked at."
     if k != 2 or link.calibrated: return np.eye(k)
@@ -168,6 +170,7 @@ def _lead_in(link:Link, k:int, v:np.ndarray, label, exact:bool) -> np.ndarray: #
 # %% ../../nbs/search/20_opened.ipynb #op0011
 class _OpenTrees:
     "Trees of several models, and what every single change of rows does to their sums."
+    each = False # A column is walked once for all its values
     def __init__(self, places:_Places, of, parts:list): # `of`: encoded rows -> what trees read
         self.places,self.of,self.parts = places, of, parts
         every = np.arange(len(places.owner))
@@ -219,6 +222,21 @@ class _OpenTrees:
         return out
 
 # %% ../../nbs/search/20_opened.ipynb #op0013
+_TOGETHER = 2**17 # Numbers of a layer that are worked out together
+
+class _SideBySide(NamedTuple):
+    "Networks of the same layers."
+    weight:list     # Of each layer, `(m, units, units)`
+    bias:list       # `(m, 1, units)`
+    bends:list      # Between them
+    last:np.ndarray # Which sums of scores are looked at, `(m, k, few)`
+    change:np.ndarray # What each place adds to units of the first layer, `(m, P, units)`
+    sums:slice      # Where their sums stand
+
+    def out(self, v:np.ndarray) -> np.ndarray: # Units of the first layer `(m, n, units)` -> sums `(n, …)`
+        for bend,w,b in zip(self.bends, self.weight[1:], self.bias[1:]): v = bend.of(v) @ w + b
+        return np.concatenate([*(v @ self.last)], 1)
+
 class _OpenLayers:
     "Layers of several networks behind the same features."
     def __init__(self, places:_Places, layers:Layers, parts:list):
@@ -228,12 +246,21 @@ class _OpenLayers:
         self.first = np.r_[0, np.cumsum([w.shape[1] for w in self.weight])].tolist()
         self.M,self.mine = self.first[-1], [np.flatnonzero(layers.owner == g) for g in range(len(grid.columns))]
         self.of_column = np.arange(len(grid.columns))[:, None] == layers.owner
-        self.type = [np.float64, *[np.float32]*(len(parts) - 1)] # of others than the first only the mean and the spread count
-        self.change = [np.concatenate([self._at(g) @ p.inside.weight[0][:, mine].T for g,mine in enumerate(self.mine)]).astype(t)
-                       for p,t in zip(parts, self.type)]
-        self.nets = [([v.astype(t) for v in p.inside.weight], [v.astype(t) for v in p.inside.bias]) for p,t in zip(parts, self.type)]
+        which = np.flatnonzero((layers.owner >= 0) & ~grid.named[layers.owner]) # features of numbers; where these are; which may be missing
+        gaps = [grid.first[g] for g,c in enumerate(grid.columns) if c.missing and not grid.named[g]]
+        self.numbers = which, grid.first[layers.owner[which]], np.array(gaps, int)
+        self.change = [np.concatenate([self._at(g) @ p.inside.weight[0][:, mine].T for g,mine in enumerate(self.mine)]) for p in parts]
         self.lib,self.shared = _library(), (np.ascontiguousarray(layers.owner, np.int32), np.ascontiguousarray(places.at, np.int32))
         self.plain = [self._with_kinks(i) for i in range(len(parts))]
+        self.each = self.plain[0] is None # Whether each change takes its own pass
+        ways = (_OWN, np.float64), (_REFITS, np.float32) # of refits only the mean and the spread count
+        self.nets = [(some.start, self._beside(some, kind)) for some,kind in ways if parts[some]]
+
+    def _beside(self, some:slice, kind) -> _SideBySide: # Which parts, the numbers they are worked out in
+        nets,stack = [p.inside for p in self.parts[some]], lambda v: np.stack(v).astype(kind)
+        weight,bias = ([stack(v) for v in zip(*of)] for of in zip(*(([w.T for w in n.weight], [b[None] for b in n.bias]) for n in nets)))
+        sums = slice(self.first[some.start], self.first[some.start + len(nets)])
+        return _SideBySide(weight, bias, nets[0].bends, stack(self.weight[some]), stack(self.change[some]), sums)
 
     def _with_kinks(self, i:int) -> tuple|None: # What `layer_sums` takes, and its arrays; None where there are more hidden layers
         p,w = self.parts[i].inside, self.weight[i]
@@ -257,31 +284,32 @@ class _OpenLayers:
         return l.levels[g][p.position[part]] if p.grid.named[g] else l.shift[mine] + p.value[part, None]*l.slope[mine]
 
     def features(self, x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, j)`
-        l,grid = self.layers, self.places.grid
-        out,odd = np.tile(l.shift, (len(x), 1)), np.zeros(len(x), bool)
-        for g,mine in enumerate(self.mine):
+        l,grid,(which,entry,gaps) = self.layers, self.places.grid, self.numbers
+        out,odd = np.tile(l.shift, (len(x), 1)), (x[:, gaps] < -1).any(1)
+        out[:, which] += x[:, entry]*l.slope[which]
+        for g in np.flatnonzero(grid.named):
             own = x[:, grid.first[g]:grid.first[g + 1]]
-            if grid.named[g]:
-                out[:, mine] = l.levels[g][own.argmax(1)]
-                odd |= ~own.any(1)
-            else: out[:, mine] = l.shift[mine] + own[:, :1]*l.slope[mine]
-            if not grid.named[g] and grid.columns[g].missing: odd |= own[:, 0] < -1
+            out[:, self.mine[g]] = l.levels[g][own.argmax(1)]
+            odd |= ~own.any(1)
         if odd.any(): out[odd] = l.of(x[odd])
         return out
 
     def _asked(self, x:np.ndarray, parts:slice, some:np.ndarray|None, change) -> np.ndarray: # Writes to the last
         f,base = np.ascontiguousarray(self.features(x), float), np.empty((len(x), self.M))
-        open,(row,slot) = (None, (None, None)) if some is None else (self.places.columns(some), np.nonzero(some))
-        for i in range(*parts.indices(len(self.parts))):
-            p,(weight,bias),t,mine = self.parts[i], self.nets[i], self.type[i], slice(self.first[i], self.first[i + 1])
-            def out(v): # Units of the first layer -> sums
-                for b,f_,v_ in zip(bias[1:], p.inside.bends, weight[1:]): v = f_.of(v) @ v_.T + b
-                return v @ self.weight[i].astype(t)
-            if self.plain[i] is not None: self._summed(i, f, base, open, change); continue
-            first = f.astype(t) @ weight[0].T + bias[0]
-            if some is None: base[:, mine] = out(first); continue
-            rest = first[:, None] - (f[:, None]*self.of_column).astype(t) @ weight[0].T # `(n, g, h)`: without a column
-            change[row, mine, slot] = out(rest[row, self.places.owner[slot]] + self.change[i][slot])
+        asked = range(*parts.indices(len(self.parts)))
+        if not self.each:
+            for i in asked: self._summed(i, f, base, None if some is None else self.places.columns(some), change)
+            return base
+        for at,net in self.nets:
+            if at not in asked: continue
+            weight,v = net.weight[0], f.astype(net.change.dtype)
+            first = v @ weight + net.bias[0]
+            if some is None: base[:, net.sums] = net.out(first); continue
+            rest = first[:, :, None] - (v[:, None]*self.of_column) @ weight[:, None] # `(m, n, g, units)`: without a column
+            (row,slot),size = np.nonzero(some), max(1, _TOGETHER//(len(weight)*weight.shape[2]))
+            for i in range(0, len(row), size):
+                r,s = row[i:i + size], slot[i:i + size]
+                change[r, net.sums, s] = net.out(rest[:, r, self.places.owner[s]] + net.change[:, s])
         return base
 
     def sums(self, x:np.ndarray, parts:slice=slice(None)) -> np.ndarray: return self._asked(x, parts, None, None) # As of `_OpenTrees`

@@ -449,7 +449,8 @@ def _reference_of(company, label:Tensor) -> _ClassReference: # A class or an int
     if company.pairs is not None: common = usual_support(company.pairs, rows[:_ROWS], company.entries, h.pairs)
     circle = _class_reference(rows, h.density, h.isolation, common=common, description=description)
     if not few: # an isolation bar shrinks towards that of all rows, the more the fewer rows it has
-        return circle._replace(isolation_limit=company.isolation_anywhere.lerp(circle.isolation_limit, len(circle.x)/(len(circle.x) + _CREDIT)))
+        limit = company.isolation_anywhere.lerp(circle.isolation_limit, len(circle.x)/(len(circle.x) + _CREDIT))
+        return circle._replace(isolation_limit=limit)
     never = torch.full_like(circle.knn_limit, torch.inf), torch.full_like(circle.isolation_limit, torch.inf)
     return circle._replace(knn_limit=never[0], isolation_limit=never[1], common=torch.zeros_like(circle.common))
 
