@@ -17,7 +17,7 @@ from .boxes import grid_of, are_lawful, changed_columns, positions_of_answers, b
 from .confirmed import _agreement, EnsembleAgreement, _network_learnt, ensemble_of, places_tried
 from .composition import admissible
 from ..models.targets import arrived, in_target
-from .goals import violation, Lead, max_changes_of, without_margin, _undecided
+from .goals import violation, Lead, lead_of, Match, max_changes_of, without_margin, _states_at, _undecided
 from .compiled import _address, _library
 from .opened import _Itself, _lead_in, _opened, _OpenLayers, _OpenTrees, _OWN, _Places, _REFITS, ModelPart
 from .plausible import Plausible, _allowed_numbers
@@ -111,7 +111,14 @@ class _Judge:
         need = torch.zeros_like(level) if self.cf.numbers else level.logit().clamp_min(0.)
         for d in self.aim.demands:
             if isinstance(d, Lead): need = torch.maximum(need, d.lead.detach().cpu().double())
+            if isinstance(d, Match): need = need.clamp_min(self._lead_inside(d))
         return need.numpy()
+
+    def _lead_inside(self, d:Match) -> float:
+        "The least lead of training rows that match the target as well as is asked; what leads less is not tried."
+        z,mu = self.cf.z_train, self.cf.stats.mu[self.target[:1]]
+        lead = lead_of(z, self.target[:1].expand(len(z)))[d.term(_states_at(z, self.label, mu)) <= d.gap[0]]
+        return lead.min().item() if len(lead) else 0.
 
     def _rules(self):
         "Which places each row may have, what they cost it, and values of its own at its limits."
