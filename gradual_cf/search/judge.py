@@ -60,6 +60,7 @@ _AROUND = 10     # Real rows nearest to a state among which a change is looked a
 _WEIGHT = 3.     # Of what is beyond a bar of company, beside the lead
 _CLIP = .5       # How far beyond its bar conviction counts
 _ROWS = 2**22    # Numbers of candidates that are written at a time
+_SURE_LEAD = 9.  # Log-odds from which shares are 1 but for rounding
 
 class _Changes(NamedTuple):
     "What every single change of states would do, `(s, q)` each."
@@ -118,7 +119,7 @@ class _Judge:
         "The least lead of training rows that match the target as well as is asked; what leads less is not tried."
         z,mu = self.cf.z_train, self.cf.stats.mu[self.target[:1]]
         lead = lead_of(z, self.target[:1].expand(len(z)))[d.term(_states_at(z, self.label, mu)) <= d.gap[0]]
-        return lead.min().item() if len(lead) else 0.
+        return min(lead.min().item(), _SURE_LEAD) if len(lead) else 0.
 
     def _rules(self):
         "Which places each row may have, what they cost it, and values of its own at its limits."

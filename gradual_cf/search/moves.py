@@ -26,7 +26,7 @@ __all__ = ['others_of', 'reduce_changes']
 # %% ../../nbs/search/22_moves.ipynb #mv0005
 _SETS,_DEPTH = 4, 8 # Sets of columns that go on, and levels
 _PRICED = 3         # Levels at which something cheaper is looked for, where changes have prices
-_FINAL = 24         # Changes of a row that are weighed exactly, the nearest first
+_FINAL,_FINAL_ASKED = 24, 256 # Changes of a row that are weighed exactly, the nearest first; where demands are not seen from changes
 _VALUES = 3         # Values of a column that retrained models are asked about where none passes
 _PRICE = .05        # Of a unit of distance, where sets are compared
 
@@ -37,12 +37,13 @@ def _groups(row:np.ndarray) -> Iterator[tuple]: # Rows of states -> (row, its st
 
 def _one_change(j:_Judge, x:np.ndarray, row:np.ndarray, lean:bool=True, price=None) -> tuple: # States -> {row: answer}, what changes do
     "Of each row the nearest single change of its states that passes; `price`: what counts in place of distance, `(s, q)`."
-    ok,cost,near,_ = seen = j.changes(x, row, ~j.chosen(x, row), lean, 0 if price is not None else _FINAL)
+    final = _FINAL_ASKED if j.more else _FINAL
+    ok,cost,near,_ = seen = j.changes(x, row, ~j.chosen(x, row), lean, 0 if price is not None else final)
     if price is not None: cost = price
     rows,of,what = [], [], []
     for r,s in _groups(row):
         c = np.where(ok[s], cost[s] + _KNN_WEIGHT*(near[s] > 0), np.inf).ravel()
-        few = np.argpartition(c, min(_FINAL, len(c) - 1))[:_FINAL] if len(c) else np.zeros(0, int)
+        few = np.argpartition(c, min(final, len(c) - 1))[:final] if len(c) else np.zeros(0, int)
         few = few[np.isfinite(c[few])]
         few = few[np.argsort(c[few], kind='stable')]
         of.append(s[few//len(j.columns)])
