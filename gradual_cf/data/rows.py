@@ -307,17 +307,23 @@ def _unread_cells(c:Column, df:pd.DataFrame) -> list: # A list of sentences for 
             out[i].append(f'columns {list(c.sources)} hold no level of the category {c.name!r}')
     return out
 
-def _plain_numbers(columns, df:pd.DataFrame) -> set: # Positions of columns
-    "Columns of numbers that are all there, found out in one look."
+def _are_levels(c:Column, v) -> bool: # An array of cells
+    if isinstance(v, pd.Categorical): return (v.codes >= 0).all() and {v.categories[k] for k in {*v.codes.tolist()}} <= {*c.levels}
+    try: return {*v} <= {*c.levels}
+    except TypeError: return False # a cell that is nobody's level
+
+def _read_at_once(columns, df:pd.DataFrame) -> set: # Positions of columns
+    "Columns of numbers that are all there, and of levels that are known as they stand, found out in one look."
     kinds = {name: dtype.kind if isinstance(dtype, np.dtype) else 'O' for name,dtype in df.dtypes.items()}
     some = [i for i,c in enumerate(columns) if c.ordered and len(c.sources) == 1 and kinds[c.sources[0]] in 'iuf']
     there = np.isfinite(df[[columns[i].sources[0] for i in some]].to_numpy(float)).all(0)
-    return {i for i,fine in zip(some, there) if fine}
+    named = [i for i,c in enumerate(columns) if c.kind == 'category' and len(c.sources) == 1 and _are_levels(c, df[c.sources[0]].array)]
+    return {*(i for i,fine in zip(some, there) if fine), *named}
 
 def unread_reasons(table:FittedTable, data) -> list: # A text for each row
     "Why each row cannot be read; '' for rows that can."
     df = fitted_columns(table, data)
-    fine = _plain_numbers(table.columns, df)
+    fine = _read_at_once(table.columns, df)
     reasons = [_unread_cells(c, df) for i,c in enumerate(table.columns) if i not in fine]
     return ['; '.join(sum(row, [])) for row in zip(*reasons)] if reasons else ['']*len(df)
 

@@ -85,9 +85,18 @@ def single_threaded(model):
 METHODS = dict(proba='predict_proba', decision='decision_function', number='predict') # Kind of answers -> who gives them
 _LIBRARIES = 'sklearn', 'lightgbm', 'xgboost', 'catboost'
 
-def _block_of(frame:pd.DataFrame) -> np.ndarray|None: # `(n, columns)`
-    "All cells of a frame of numbers; None for another one."
-    return frame.to_numpy(float) if all(isinstance(d, np.dtype) and d.kind in 'iuf' for d in frame.dtypes) else None
+def _block_of(frame:pd.DataFrame, model=None) -> np.ndarray|None: # `(n, columns)`
+    "All cells of a frame of numbers, and of levels as LightGBM counts them; None for another one."
+    plain = [isinstance(d, np.dtype) and d.kind in 'iuf' for d in frame.dtypes]
+    if all(plain): return frame.to_numpy(float)
+    known = getattr(getattr(model, 'booster_', None), 'pandas_categorical', None) or ()
+    if len(known) != plain.count(False): return None
+    out,levels = np.empty(frame.shape), iter(known)
+    for j,((_,s),number) in enumerate(zip(frame.items(), plain)):
+        v = s.array
+        if not number and not (isinstance(v, pd.Categorical) and v.categories.tolist() == next(levels)): return None
+        out[:, j] = v if number else np.where(v.codes < 0, np.nan, v.codes)
+    return out
 
 def booster_output(booster, shares:bool, v:np.ndarray) -> np.ndarray: # Of LightGBM, numbers `(n, j)`
     out = booster.predict(v, num_threads=1)
@@ -112,7 +121,7 @@ def _without_names(step):
 def _with_quick(p:Predictor, rows:pd.DataFrame) -> Predictor: # Rows on which both ways are compared
     "The same predictor, with a way to ask about few rows of numbers where one says the same."
     rows = _columns_as_fitted(rows, p.names)
-    if p.source is None or p.kind not in METHODS or (v := _block_of(rows)) is None: return p
+    if p.source is None or p.kind not in METHODS or (v := _block_of(rows, p.source)) is None: return p
     quick = partial(_by_numbers, p.source, METHODS[p.kind])
     try:
         with warnings.catch_warnings():
@@ -263,7 +272,7 @@ def _columns_as_fitted(frame:pd.DataFrame, names:Sequence) -> pd.DataFrame:
 def model_answer(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     "A model's own answer; raises `ValueError` if it does not accept the frame."
     frame = _columns_as_fitted(frame, predictor.names)
-    v = _block_of(frame) if predictor.quick is not None and len(frame) <= FEW else None
+    v = _block_of(frame, predictor.source) if predictor.quick is not None and len(frame) <= FEW else None
     given = frame.copy() if v is None else frame
     try: out = charged(lambda: predictor.ask(given) if v is None else predictor.quick(v), len(frame))
     except Spent: raise
