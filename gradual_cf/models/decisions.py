@@ -85,12 +85,17 @@ def single_threaded(model):
 METHODS = dict(proba='predict_proba', decision='decision_function', number='predict') # Kind of answers -> who gives them
 _LIBRARIES = 'sklearn', 'lightgbm', 'xgboost', 'catboost'
 
+def _counted_levels(model) -> list: # Of each column of levels
+    "The order in which LightGBM, or scikit-learn's boosting by histograms, counts levels; [] for another model."
+    parts = getattr(getattr(model, '_preprocessor', None), 'named_transformers_', {})
+    if 'encoder' in parts: return [[level for level in v.tolist() if level == level] for v in parts['encoder'].categories_]
+    return getattr(getattr(model, 'booster_', None), 'pandas_categorical', None) or []
+
 def _block_of(frame:pd.DataFrame, model=None) -> np.ndarray|None: # `(n, columns)`
-    "All cells of a frame of numbers, and of levels as LightGBM counts them; None for another one."
+    "All cells of a frame of numbers, and of levels as a model counts them; None for another one."
     plain = [isinstance(d, np.dtype) and d.kind in 'iuf' for d in frame.dtypes]
     if all(plain): return frame.to_numpy(float)
-    known = getattr(getattr(model, 'booster_', None), 'pandas_categorical', None) or ()
-    if len(known) != plain.count(False): return None
+    if len(known := _counted_levels(model)) != plain.count(False): return None
     out,levels = np.empty(frame.shape), iter(known)
     for j,((_,s),number) in enumerate(zip(frame.items(), plain)):
         v = s.array
@@ -109,6 +114,8 @@ def _by_numbers(model, method:str, v:np.ndarray) -> Any: # Numbers `(n, columns)
         return _by_numbers(model.steps[-1][1], method, v)
     if hasattr(model, 'booster_'): return booster_output(model.booster_, method == 'predict_proba', v)
     one = _without_names(model)
+    if getattr(one, '_preprocessor', None) is not None: # puts levels first
+        one._preprocessor,v = None, np.concatenate([v[:, one.is_categorical_], v[:, ~one.is_categorical_]], 1)
     forest = type(model).__module__ == 'sklearn.ensemble._forest' and model.n_outputs_ == 1
     return _mean_of_trees(one, v) if forest else getattr(one, method)(v)
 
