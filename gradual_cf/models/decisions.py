@@ -99,9 +99,15 @@ def _block_of(frame:pd.DataFrame, model=None) -> np.ndarray|None: # `(n, columns
     out,levels = np.empty(frame.shape), iter(known)
     for j,((_,s),number) in enumerate(zip(frame.items(), plain)):
         v = s.array
-        if not number and not (isinstance(v, pd.Categorical) and v.categories.tolist() == next(levels)): return None
-        out[:, j] = v if number else np.where(v.codes < 0, np.nan, v.codes)
+        if number: out[:, j] = v
+        elif isinstance(v, pd.Categorical): out[:, j] = _counted(v.categories.tolist(), next(levels))[v.codes]
+        else: return None
     return out
+
+def _counted(levels:list, known:list) -> np.ndarray: # One more than there are levels: the last is what is missing
+    "Where levels are among those that a model counts; NaN for others."
+    at = {level: k for k,level in enumerate(known)}
+    return np.array([*(at.get(level, np.nan) for level in levels), np.nan])
 
 def booster_output(booster, shares:bool, v:np.ndarray) -> np.ndarray: # Of LightGBM, numbers `(n, j)`
     out = booster.predict(v, num_threads=1)

@@ -102,6 +102,7 @@ class _Judge:
         self.more = [d for d in self.aim.demands if not isinstance(d, (Plausible, EnsembleAgreement, Lead))]
         self.most = max_changes_of(cf, enc).cpu().numpy()
         self.relations,self.price = cf.ties['relations'], cf.ties['price']
+        self.hair = 0. if cf.numbers else _HAIR.get(enc.x.dtype, 1e-3)
         self.lines:Any = None # What the leads of retrained models are of their sums
         self._rules()
         if self.company is not None: self._meet()
@@ -246,7 +247,7 @@ class _Judge:
 
     def _spare(self, lead:np.ndarray, row:np.ndarray) -> np.ndarray: # `(m,)` or `(m, Q)`
         "What is left of a lead beyond what is asked."
-        return lead - self.need[row].reshape(-1, *[1]*(lead.ndim - 1)) - (0. if self.cf.numbers else _HAIR.get(self.enc.x.dtype, 1e-3))
+        return lead - self.need[row].reshape(-1, *[1]*(lead.ndim - 1)) - self.hair
 
     def _asked(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # `(m,)`
         "The same by the model itself."
@@ -256,7 +257,7 @@ class _Judge:
         lack = _undecided(s._replace(logits=z))
         for d in s.target.demands:
             if isinstance(d, Lead): lack = torch.maximum(lack, d.missing(s._replace(logits=z)))
-        return -lack.nan_to_num(torch.inf, torch.inf, -torch.inf).double().cpu().numpy()
+        return -lack.nan_to_num(torch.inf, torch.inf, -torch.inf).double().cpu().numpy() - self.hair
 
     def _spare_and_leads(self, sums:np.ndarray, row:np.ndarray) -> tuple: # Of the engine -> spare, leads of members `(m, k, …)` or None
         "What the model, and retrained models that are opened, say."
@@ -421,7 +422,7 @@ class _Judge:
 
     def confirmed(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # bool `(m,)`
         "Whether the model itself says what was read of it."
-        return self._asked(x, row) >= 0
+        return self._asked(x, row) >= -self.hair
 
 _ROUNDING = 1e-5 # What a demand may lack by rounding
 
