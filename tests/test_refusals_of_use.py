@@ -548,7 +548,7 @@ def two_layers(): return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 
             f'{next(iter(told))} must … got') for told in bad])],
     *[(f'{cls.__name__} without a gradient', lambda cls=cls: blind(cls), 'model must be differentiable … GrowingSpheres and LORE need none')
         for cls in (Wachter, CEM)],
-    *[(f'{cls.__name__} on {kind}', lambda cls=cls, of=of: cls(plain().model, of()), f"domain must be … for {cls.__name__} … kind '{kind}'")
+    *[(f'{cls.__name__} on {kind}', lambda cls=cls, of=of: cls(plain().model, of()), f"X must be of kind … for {cls.__name__}, got kind '{kind}'")
         for cls, of, kind in (
         (LORE, lambda: plain().domain, 'other'), (ABELE, lambda: plain().domain, 'other'), (LORE, images, 'image'),
         (ABELE, domain, 'table'), (FIDO, domain, 'table'), (Goyal, domain, 'table'))],

@@ -97,7 +97,7 @@ def _by_levels(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]
         x,row = _widen_sets(j, x[left], row[left], seen.sure(left, _VALUES)[left], seen.cost[left])
 
 # %% ../../nbs/search/22_moves.ipynb #mv0007
-_REAL = 256 # Real rows that are weighed, the nearest ones
+_REAL,_MOST_REAL = 256, 2**13 # Real rows that are weighed, the nearest ones, four times as many in each turn; at most
 _TRIED,_ASKED = 2**18, 2**14 # Pairs of changes that are tried of a row, at most; where each has to be asked
 
 def _any_two(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> np.ndarray: # Writes to `xp`; rows that have an answer
@@ -121,18 +121,16 @@ def _from_real(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> np.ndarray: # Writes
     won = []
     for r in rows:
         t = _put_over(j.cf, j.enc.take([r]*len(real)), real, known).cpu().numpy()
-        t = t[np.argsort(j.far(t, np.full(len(t), r)), kind='stable')[:_REAL]]
-        row = np.full(len(t), r)
-        ok,_ = j.weigh(t, row)
-        i = np.flatnonzero(ok)
-        if not len(i): continue
-        best = t[i[:1]].copy()
-        if j.chosen(best, row[:1]).sum() > j.most[r]: # only fewer columns of it would do
+        t,row = t[np.argsort(j.far(t, np.full(len(t), r)), kind='stable')[:_MOST_REAL]], np.array([r])
+        turns = np.split(t, [n for n in (_REAL, 5*_REAL, 21*_REAL) if n < len(t)])
+        best = next((some[ok][:1].copy() for some in turns if (ok := j.weigh(some, row.repeat(len(some)))[0]).any()), t[:0])
+        if not len(best): continue
+        if j.chosen(best, row).sum() > j.most[r]: # only fewer columns of it would do
             fewer = xp.copy()
             fewer[r] = best[0]
             _drop_changes(j, fewer, np.array([r]))
             best = fewer[[r]]
-        if j.lawful(best, row[:1]).all(): xp[r] = best[0]; won.append(r)
+        if j.lawful(best, row).all(): xp[r] = best[0]; won.append(r)
     return np.array(won, int)
 
 # %% ../../nbs/search/22_moves.ipynb #mv0009

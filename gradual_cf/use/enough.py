@@ -266,10 +266,15 @@ def _fails(search:_Approach, tried:list) -> list: # (row, column, raw number) ->
     return out.tolist()
 
 # %% ../../nbs/use/10_enough.ipynb #en000019
-def certified(explainer, answer) -> pd.DataFrame|None:
-    "How far answers of a model that can be bounded may vary; None where nothing is bounded."
+_READ = 8 # Changes of an answer that somebody reads the ranges of
+
+def certified(explainer, answer, most:float=np.inf) -> pd.DataFrame|None:
+    "How far answers of a model that can be bounded may vary, those with at most so many changes; None where nothing is bounded."
+    some = np.flatnonzero(answer.valid & (answer.changed.sum(1) <= most))
     tied = explainer.ties['relations'] is not None or answer.domain.relations is not None
-    return explainer.region(answer) if not tied and answer.valid.any() and has_bounds(explainer) else None
+    if tied or not len(some) or not has_bounds(explainer): return None
+    lines = explainer.region(answer if len(some) == len(answer) else answer[some])
+    return lines if len(some) == len(answer) else lines.assign(row=some[lines.row.to_numpy(int)])
 
 def enough_of(explainer, answer, lines:pd.DataFrame|None) -> _EnoughTexts: # What `certified` says
     "What would have been enough in each change, one number where that is true; changes that nobody needs are left out."
@@ -364,7 +369,7 @@ def least_words(texts:_EnoughTexts, answer, lang:Language=ENGLISH) -> list: # Of
 
 def enough_words(explainer, answer) -> tuple: # As `least_words` tells it; what the model says there, `(n,)`
     "What would have been enough, as text and pages tell it."
-    texts = enough_of(explainer, answer, certified(explainer, answer))
+    texts = enough_of(explainer, answer, certified(explainer, answer, _READ))
     return least_words(texts, answer), texts.prob
 
 def least_of(explainer, answer, texts:_EnoughTexts): # `Counterfactuals`
@@ -380,7 +385,7 @@ _CARD_LETTERS,_PALE = 10.5, .65 # Points; on a phone the card is as wide as the 
 
 def _card_lines(explainer, answer) -> tuple: # (name, now, enough or '') each, a probability
     "All columns of a row as texts, with what would have been enough, and how far that leads."
-    texts,out = enough_of(explainer, answer, certified(explainer, answer)), []
+    texts,out = enough_of(explainer, answer, certified(explainer, answer, _READ)), []
     found:dict = texts.lines[0] if answer.valid[0] else {}
     for g,c in enumerate(answer.domain.features):
         local,amount = _in_language(c, ENGLISH), partial(with_unit, unit=display_settings(answer, 'units').get(c.name, ''))
