@@ -306,8 +306,9 @@ class _Judge:
             ask(some)
             return np.where(asked, np.minimum(t, self.bar[row, None] + _CLIP) - lack, -np.inf)
         if leads is not None:
-            left,many = ok.copy() if lean or isinstance(self.engine, _OpenLayers) else may.copy(), 4*few
-            rank = _ranks(left, cost + _KNN_WEIGHT*(near > 0), row) if few and self.engine.each else np.full((s, Q), -1)
+            e:Any = self.engine
+            left,many = ok.copy() if lean or isinstance(e, _OpenLayers) else may.copy(), 4*few
+            rank = _ranks(left, cost + _KNN_WEIGHT*(near > 0), row) if few and e.each else np.full((s, Q), -1)
             while (part := left & (rank < many)).any():
                 ask(part)
                 left &= ~part & (np.bincount(row[np.nonzero(ok & asked)[0]], minlength=len(self.x)) < few)[row][:, None]
