@@ -6,12 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 from torch import nn
 import written
 
 from gradual_cf.all import (CEM, LORE, Domain, Encoded, GradualCF, GrowingSpheres, Wachter, because, box, corpus_vectors, load_toy_reviews, sentences,
     tabular)
 from gradual_cf.baselines.lore import _Condition
+from gradual_cf.search.answer import Explainer
+from gradual_cf.use.enough import certified
 
 QUICK = {Wachter: dict(lam=100., rounds=3, steps=60), CEM: dict(rounds=3, steps=80), GrowingSpheres: dict(samples=100), LORE: dict(samples=200, generations=10)}
 DOMAINLESS = [Wachter, CEM, GrowingSpheres]
@@ -211,3 +214,16 @@ def test_because_says_when_there_is_nothing_to_say():
     out = because(cfs, lore)
     assert list(out.valid) == cfs.valid.tolist() and out.valid.any() and not out.valid.all()
     assert out.sentence[~out.valid].str.endswith('no way to reach yes was found').all() and out.sentence[cfs.before >= .5].str.endswith('yes already').all()
+
+
+def test_a_display_works_out_the_ranges_of_few_changes_alone(monkeypatch):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 12)).round(2), columns=list('abcdefghijkl'))
+    model = LogisticRegression().fit(X, X.sum(axis=1) > 0)
+    answers = GrowingSpheres(model, tabular(X)).fit(X).explain(X[~model.predict(X)][:8], True)
+    many, asked, plain = answers.changed.sum(1), [], Explainer.region
+    monkeypatch.setattr(Explainer, 'region', lambda self, cfs, free=None: asked.append(cfs.changed.sum(1)) or plain(self, cfs, free))
+    lines = certified(answers.explainer, answers, 5)
+    assert many.max() > 8 and set(lines.row) == set(np.flatnonzero(answers.valid & (many <= 5))) and asked.pop().max() <= 5
+    assert all(len(some) == many[row] for row, some in lines.groupby('row'))
+    answers.text()
+    assert [some.max() <= 8 for some in asked] == [True]

@@ -4,14 +4,15 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from lightgbm import LGBMClassifier
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from gradual_cf.all import GradualCF, predictor, tabular
 from gradual_cf.models.asking import remembering
-from gradual_cf.models.decisions import Predictor, single_threaded, asked_once
+from gradual_cf.models.decisions import _block_of, Predictor, single_threaded, asked_once
 from gradual_cf.search import sums
 from gradual_cf.models.targets import CLASSES, log_prob, output_of
 
@@ -34,6 +35,17 @@ def test_categories_with_other_codes_are_read_by_their_levels():
     domain = tabular(df[['named', 'money']])
     other = df[['named', 'money']].assign(named=df.named.cat.reorder_categories(['a', 'b']))
     assert torch.equal(domain.encode(df[['named', 'money']]).x, domain.encode(other).x)
+
+
+@pytest.mark.parametrize('model', [LGBMClassifier(n_estimators=9, verbose=-1), HistGradientBoostingClassifier(max_iter=9, categorical_features='from_dtype')])
+def test_levels_as_a_model_counts_them_say_what_its_frames_say(model):
+    df = odd()[['named', 'money', 'size', 'gone', 'whole']].assign(size=lambda d: d['size'].astype(pd.CategoricalDtype(['m', 's', 'never', 'l'])))
+    model.fit(df, (df.whole + 9*(df.named == 'a') + df.gone.fillna(4) > 24).astype(int))
+    p = GradualCF(model, tabular(df)).fit(df).model.predictor
+    turned = df.assign(named=df.named.cat.reorder_categories(['a', 'b']), size=df['size'].cat.remove_unused_categories())
+    for rows in (df, df.iloc[[3]], turned, df.assign(gone=np.nan)):
+        np.testing.assert_array_equal(p.quick(_block_of(rows, p.source)), model.predict_proba(rows))
+    assert _block_of(df.assign(named=df.named.astype(object)), p.source) is None # the model says what it thinks of texts
 
 
 @pytest.mark.night
