@@ -249,15 +249,16 @@ class _Judge:
         "What is left of a lead beyond what is asked."
         return lead - self.need[row].reshape(-1, *[1]*(lead.ndim - 1)) - self.hair
 
-    def _asked(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # `(m,)`
-        "The same by the model itself."
+    def _asked(self, x:np.ndarray, row:np.ndarray, hair:bool=True) -> np.ndarray: # `(m,)`
+        "The same by the model itself; a tie to the last bit is one beside any rows, and needs no hair."
         if not len(x): return np.zeros(0)
         s = self.state(x, row)
         z = predict(self.cf.model, s.xp)
         lack = _undecided(s._replace(logits=z))
+        lack = torch.where(lack == 0, lack, lack + self.hair*hair)
         for d in s.target.demands:
             if isinstance(d, Lead): lack = torch.maximum(lack, d.missing(s._replace(logits=z)))
-        return -lack.nan_to_num(torch.inf, torch.inf, -torch.inf).double().cpu().numpy() - self.hair
+        return -lack.nan_to_num(torch.inf, torch.inf, -torch.inf).double().cpu().numpy()
 
     def _spare_and_leads(self, sums:np.ndarray, row:np.ndarray) -> tuple: # Of the engine -> spare, leads of members `(m, k, …)` or None
         "What the model, and retrained models that are opened, say."
@@ -423,7 +424,7 @@ class _Judge:
 
     def confirmed(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # bool `(m,)`
         "Whether the model itself says what was read of it."
-        return self._asked(x, row) >= -self.hair
+        return self._asked(x, row, hair=False) >= 0
 
 _ROUNDING = 1e-5 # What a demand may lack by rounding
 
