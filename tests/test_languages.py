@@ -151,7 +151,7 @@ def test_letters_in_every_language_prove_themselves(shop, decided, language):
         check = check_evidence(texts, cf, rows, **housed(date=DAY, reasons=found, **own))
         assert check[['legal', 'row', 'model']].to_numpy().all() and (check.flips == answer.valid).all() and check.flips.any()
         if language != 'en': assert '1 March 2026' not in texts[0] and ('lang="en"' not in texts[0])
-        with pytest.raises(ValueError, match='text must'): check_evidence(texts[0].replace('language', 'Language').replace(language_of(language).say('About this decision'), 'x').replace('"row"', '"raw"'), cf, house=dict(reasons=found), **own)
+        with pytest.raises(ValueError, match='text must'): check_evidence(texts[0].replace('language', 'Language').replace(language_of(language).say('About this decision'), 'x').replace('"row"', '"raw"'), cf, **housed(reasons=found, **own))
     told = [json.loads(t) for t in letter(answer, format='json', date=DAY, language=language, house=dict(reasons=4, strict=None))]
     assert max(len(t['reasons']) for t in told) == 4 and all(t['language'] == language for t in told)
     assert check_evidence([json.dumps(t) for t in told], cf, rows).flips.any()
