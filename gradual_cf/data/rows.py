@@ -308,6 +308,7 @@ def _unread_cells(c:Column, df:pd.DataFrame) -> list: # A list of sentences for 
     return out
 
 def _are_levels(c:Column, v) -> bool: # An array of cells
+    "Whether all of them are known levels of a column, as they stand."
     if isinstance(v, pd.Categorical): return (v.codes >= 0).all() and {v.categories[k] for k in {*v.codes.tolist()}} <= {*c.levels}
     try: return {*v} <= {*c.levels}
     except TypeError: return False # a cell that is nobody's level

@@ -273,8 +273,8 @@ def certified(explainer, answer, most:float=np.inf) -> pd.DataFrame|None:
     some = np.flatnonzero(answer.valid & (answer.changed.sum(1) <= most))
     tied = explainer.ties['relations'] is not None or answer.domain.relations is not None
     if tied or not len(some) or not has_bounds(explainer): return None
-    lines = explainer.region(answer if len(some) == len(answer) else answer[some])
-    return lines if len(some) == len(answer) else lines.assign(row=some[lines.row.to_numpy(int)])
+    lines = explainer.region(answer[some])
+    return lines.assign(row=some[lines.row.to_numpy(int)])
 
 def enough_of(explainer, answer, lines:pd.DataFrame|None) -> _EnoughTexts: # What `certified` says
     "What would have been enough in each change, one number where that is true; changes that nobody needs are left out."
