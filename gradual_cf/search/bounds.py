@@ -88,6 +88,7 @@ class TreeBound:
             same = (self.words.cell[g][self.cells(g, r.own[:, g])] == self.own[g]).all((1, 2))
             if not self.q.grid.named[g]:
                 same &= (r.low[:, g] <= r.own[:, g]) & (r.own[:, g] <= r.high[:, g]) & (r.own[:, g] % 2 == 0)
+                same &= ~np.isin(r.own[:, g], self.q.grid.holes.get(g, ()))
             out[:, g] = ~same
         return out
 

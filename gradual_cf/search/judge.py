@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..core import Encoded, State, Target, changed_groups
-from ..data.columns import MISSING, entry_slices
+from ..data.columns import MISSING, STEP_TOLERANCE, entry_slices
 from ..models.asking import predict
 from .boxes import grid_of, are_lawful, changed_columns, positions_of_answers, box_question
 from .confirmed import _agreement, EnsembleAgreement, _network_learnt, ensemble_of, places_tried
@@ -166,6 +166,13 @@ class _Judge:
             return out
         first = self.grid.first[self.columns]
         value = np.concatenate([np.tile(self.places.value, (len(self.x), 1)), self.end], 1)
+        if self.cf.rounds and self.cf.settings.legal: # between steps a number counts as far as it is rounded to
+            for g,c in enumerate(self.grid.columns):
+                if not c.ordered or not c.every: continue
+                at = self.columns == g
+                way = np.sign(value[:, at] - self.x[:, [self.grid.first[g]]])
+                k = way*c.decoded(value[:, at])/c.every
+                value[:, at] = np.where(np.abs(k - np.rint(k)) <= STEP_TOLERANCE, value[:, at], c.encoded(way*np.ceil(k)*c.every))
         return np.where(self.grid.named[self.columns], 2., np.abs(self.x[:, first] - value))
 
     def _paid(self, row:np.ndarray, x:np.ndarray) -> np.ndarray:
