@@ -43,7 +43,7 @@ def test_order_and_other_ways(sh):
     assert {l['feature']: l['after'] for l in steps} == {l['feature']: l['after'] for l in one['changes']}
     assert abs(steps[-1]['probability'] - one['prob']) < 1e-6 and 2 <= len(one['answers']) <= 3
     assert len({tuple((l['feature'], l['after']) for l in answer) for answer in one['answers']}) == len(one['answers'])
-    assert text.count('row 3:') == 1 and 0 < text.index('step by step')
+    assert text.count('row 3, answer 1:') == 1 and 0 < text.index('step by step')
 
 
 @pytest.mark.night

@@ -38,7 +38,7 @@ LEARNT = {  # cells -> step that is legal, step that is preferred where that is 
 @pytest.mark.night
 def test_the_coarsest_step_is_learnt():
     for name, (cells, step, usual) in LEARNT.items():
-        c, none = column_of(cells), column_of(cells, step={})
+        c, none = column_of(cells), column_of(cells, read=dict(step={}))
         assert c.usual == usual and (c.step == pytest.approx(step, rel=1e-9) if step else not c.every), name
         assert not (none.every or none.usual) and (none.low, none.high, none.origin, none.span) == (c.low, c.high, c.origin, c.span), name
 
