@@ -30,10 +30,10 @@ loans = pd.DataFrame(dict(
     income=rng.lognormal(10.4, .4, n).round(-2), debt=rng.gamma(2., 4000, n).round(-2), months_in_job=rng.integers(0, 180, n),
     late_payments=rng.poisson(1.2, n), age=rng.integers(20, 70, n), housing=rng.choice(['owns', 'rents', 'with family'], n, p=[.35, .5, .15])))
 score = loans.income/9000 - loans.debt/5000 + loans.months_in_job/40 - 1.3*loans.late_payments - .6*(loans.housing == 'rents')
-domain = tabular(loans, immutable=['age'])
+domain = tabular(loans, immutable=['age'], units=dict(income='€', debt='€'))
 net = load_model('{HERE}/networks/browser.safetensors')
 named = loans.set_index(pd.Index([f'p{{i}}' for i in range(n - 1)] + ['<img src=x onerror=alert(1)>']))
-explorer(GradualCF(net, domain, tau=.8, classes=('refused', 'granted')).fit(loans), named, units=dict(income='€', debt='€'))'''
+explorer(GradualCF(net, domain, tau=.8, classes=('refused', 'granted')).fit(loans), named)'''
 
 
 @pytest.fixture(scope='module')
