@@ -23,8 +23,10 @@ from sklearn import base, calibration, compose, config_context, discriminant_ana
 from torch import nn
 
 from gradual_cf.all import GradualCF, plausible, tabular
+from gradual_cf.core import State
 from gradual_cf.models.networks import seeded
 from gradual_cf.search.boxes import grid_of
+from gradual_cf.search.goals import violation_required
 from gradual_cf.search.proven import ways
 from gradual_cf.search.robust import region
 from gradual_cf.search.readings import _readings
@@ -37,6 +39,7 @@ SAID = [f'ignore:{words}' for words in ('lbfgs failed to converge', 'n_quantiles
 ROWS = 100    # of a table
 ASKED = 2     # Rows of it that are asked about
 HAIR = 1e-6   # What is so near to a bar may count either way
+ROOM = 1e-5   # What a row may lack by rounding
 NEAR = 3e-6   # Sizes that differ by less are the same
 
 
@@ -509,7 +512,7 @@ def judged(q):
         size,near = (moved.sum(0), second) if optimal in (None, 'columns') else (cost, cost) if optimal == 'cost' else (far, far)
         sure,may = ok & q.sure[i], ok & q.may[i]
         if ask == 'noise': sure,may = sure & firm(q, q.sure[i]), may & (fine := firm(q, q.may[i]))
-        if ask == 'plausible': sure,may = sure & (fine := content(q, i)), may & fine
+        if ask == 'plausible': sure,may = sure & (content(q, i) <= 0), may & (fine := content(q, i) <= ROOM)
         here = (size[j], near[j]) if valid[i] and (ask not in ('plausible', 'noise') or fine[j]) else (np.inf, np.inf)
         best = least(size, near, sure)
         round_ = np.all([~np.isin(values(q, c), kind.between) | ~moved[g] for g,(c,kind) in enumerate(q.kinds.items())], 0)  # steps, which are all that is tried where a model is asked
@@ -534,10 +537,10 @@ def published(answers):
 
 
 def content(q, i):
-    "Which rows are as plausible as is asked for."
+    "What rows lack of all that is asked for."
     x,(_,enc,_,label) = q.cf.encode(q.every).x, q.cf.ask(q.rows, q.target, **q.told)
     same = torch.full((len(x),), i)
-    return q.cf.satisfies_settings(enc.take(same), x, label[same]).numpy()
+    return violation_required(q.cf, State(enc.take(same), x, q.cf.logits(q.every, x), q.cf.aim(label[same], enc.take(same)))).numpy()
 
 
 def certified(q, answers, allowed, ways_of):

@@ -140,6 +140,7 @@ def _total(v:Tensor) -> Tensor: # `(k, …)`
     return v[0]
 
 _TIED = 1e-6 # What a row lacks that is as probable as it shall be, and is decided for another class
+_TAKEN = 3e-9 # What the log-odds of a probability may take of it: a class later in order loses ties
 
 class ClassGoal:
     "A class is wanted, and the model says how probable it is."
@@ -162,10 +163,11 @@ class ClassGoal:
     def violation(self, s):
         p = self.log_prob(s.logits, s.target.label)
         lack = s.target.level.double().log().to(s.logits) - p
+        lack = torch.where((lack > 0) & (lack*s.target.level.to(lack) < _TAKEN), 0*lack, lack)
         even = (lack <= 0) & (p < _EVEN) & (s.target.level >= .5)
         return lack.masked_fill(even & ~self.holds(s.logits, s.target.label), _TIED) if even.any() else lack
 
-    def reached(self, v, target, tau): return v >= tau
+    def reached(self, v, target, tau): return v >= tau - _TAKEN
     def arrived(self, z, target, tau):
         return self.holds(z, target) & self.reached(self.output(z, target), target, at_level(tau, target))
 

@@ -396,7 +396,7 @@ class _FittedModel:
 
     def reaches(self, data, z:Tensor, target:Tensor) -> Tensor: # The same, and as surely as `tau`
         there,tau = self.decides(data, z, target), self.settings.tau
-        return there if self.numbers or tau is None else there & (self.output(z, target) >= tau)
+        return there if self.numbers or tau is None else there & self.goal.reached(self.output(z, target), target, tau)
 
     # What it obeys, and what it may try
     @property
