@@ -549,7 +549,7 @@ def _share_aims(link:Link, label, level:np.ndarray, lead=None) -> list:
     k,eye = len(link.base), np.eye(len(link.base))
     if k == 1 or link.calibrated:
         sign,need = _of_two(link, label, level, lead)
-        tie = np.where(_lead_needed(level, lead) > 0, 0., _NO_TIE if link.calibrated else _TIE)
+        tie = np.where(_lead_needed(level, lead) > 0, _TIE*(sign < 0), _NO_TIE if link.calibrated else _TIE)
         base = 0. if link.calibrated else link.base[0]
         return [(sign*np.ones(k), sign*(1/(1 + np.exp(-sign*need - tie)) - base), 0.)]
     if lead is None and np.min(level, initial=.5) < .5: lead = 0. # several classes may have such a share
