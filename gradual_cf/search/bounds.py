@@ -4,12 +4,16 @@
 
 # %% ../../nbs/search/07_bounds.ipynb #c3
 from __future__ import annotations
+from collections.abc import Callable
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from .boxes import levels_as_sets, Boxes, Grid, legal_ends, open_columns, cost_at, BoxQuestion, BoxBound, wide_columns
+from gradual_cf.search.boxes import (
+    are_lawful, levels_as_sets, Boxes, Grid, legal_ends, open_columns, cost_at, BoxQuestion, BoxBound, EQUAL_COST, FEW_COLUMNS, SearchResult,
+    wide_columns)
 from ..models.trees import check_table_size, LeafBits, left_over, lines_of, tree_bytes, TreeModel, TreeSplits
 
 # %% auto #0
@@ -589,6 +593,10 @@ class LayerBound:
         for w,b,f in zip(self.weight, self.bias, self.bends): x = f.of(x @ w.T + b)
         return (x @ self.weight[-1].T + self.bias[-1])[:, 0]
 
+    def spare(self, row:np.ndarray, at:np.ndarray) -> np.ndarray: # Rows, and positions of each `(b, g)` -> `(b,)`
+        "What rows have to spare at positions, whatever is rounded."
+        return self.score(self.features(row, at)) - self.need[row] + self.slack
+
     def __call__(self, b:Boxes, budget:np.ndarray) -> BoxBound:
         "Look at boxes."
         v = _Reach(self, b, budget)
@@ -638,7 +646,7 @@ class LayerBound:
             at = np.where(way > 0, np.minimum(at, ends[i]), np.maximum(at, ends[i]))
             at = np.where(q.grid.named, np.where(part > 0, ends[i], b.corner[i]), np.where(part > 0, at, b.corner[i]))
             at = self.legal(b.row[i], at, b.corner[i])
-            ok = self.score(self.features(b.row[i], at)) >= self.need[b.row[i]] - self.slack
+            ok = self.spare(b.row[i], at) >= 0
             found.append(at[ok])
             boxes.append(i[ok])
         return np.concatenate(found), np.concatenate(boxes)
@@ -653,3 +661,45 @@ class LayerBound:
 
 _BEYOND = 1., 1.03, 1.15, 1.5 # Times what the bound takes
 MISSING_BELOW = -2**59               # Below this position a number is missing
+
+# %% ../../nbs/search/07_bounds.ipynb #lst00002
+_LISTED = 2**12 # Changes of a row that are listed, at most
+
+def _all_changes(q:BoxQuestion, i:int, size:int) -> np.ndarray|None: # A row -> positions `(m, g)`; None for too many
+    "All that changes of so many columns make of a row: set by set, in ascending order."
+    low,high,own = q.rows.low[i], q.rows.high[i], q.rows.own[i]
+    if not size: return own[None]
+    if np.where(q.grid.named, 0, (high - low)//2).max() > _LISTED: return None
+    each = {g: np.flatnonzero(q.offered[g]) if q.grid.named[g] else np.arange(low[g] + (low[g] & 1), high[g] + 1, 2)
+            for g in np.flatnonzero(low <= high).tolist()}
+    each = {g: v[v != own[g]] for g,v in each.items()}
+    sets = [some for some in combinations(each, size) if all(len(each[g]) for g in some)]
+    if sum(np.prod([len(each[g]) for g in some]) for some in sets) > _LISTED: return None
+    out = [own[None][:0]]
+    for some in sets:
+        v = np.stack(np.meshgrid(*(each[g] for g in some), indexing='ij'), -1).reshape(-1, size)
+        out.append(np.tile(own, (len(v), 1)))
+        out[-1][:, some] = v
+    at = np.concatenate(out)
+    return at[are_lawful(q, at, np.full(len(at), i))]
+
+def by_listing(q:BoxQuestion, conditions:list, asked:Callable) -> tuple|None: # As `by_sum`
+    "Answers of rows that need few changes, and that there is none where no more are allowed; None where more than layers decide."
+    if not q.price.toll or not conditions or not all(isinstance(c, LayerBound) for c in conditions): return None
+    n,toll = len(q.rows.x), q.price.toll
+    found = SearchResult(q.rows.own.copy(), np.full(n, np.inf), q.rows.least*toll, np.zeros(n, int), np.zeros(n))
+    known = np.zeros(n, bool)
+    for i in range(n):
+        for size in range(q.rows.least[i], FEW_COLUMNS + 1):
+            if size > q.rows.most[i] or (at := _all_changes(q, i, size)) is None: break
+            row = np.full(len(at), i)
+            cost = cost_at(q.grid, q.rows, q.price, row, at).sum(1)
+            left = np.flatnonzero(np.isfinite(cost) & np.all([c.spare(row, at) >= 0 for c in conditions], axis=0))
+            while len(left) and not known[i]: # the cheapest, and of one cost the first
+                same = left[cost[left] <= cost[left].min() + EQUAL_COST]
+                left,good = np.setdiff1d(left, same), same[asked(row[same], at[same])]
+                for j in good[:1]: known[i],found.best[i],found.cost[i],found.bound[i] = True, at[j], cost[j], cost[j]
+            if known[i]: break
+            found.bound[i] = (size + 1)*toll
+        if found.bound[i] > q.rows.most[i]*toll and not known[i]: known[i],found.bound[i] = True, np.inf
+    return found, known

@@ -32,6 +32,7 @@ from ..data.found import log_findings
 from ..data.tables import column_cost as _function_price
 from ..models.asking import check_cancelled, predict
 from ..models.decisions import FrameModel
+from .bounds import by_listing
 from .sums import _by_sum
 from ..models.trees import tree_bytes, TreeModel
 
@@ -207,13 +208,16 @@ def _found_in_python(demands:_Demands, q:BoxQuestion, label, start:Sequence, eff
     "The same, by closed forms of sums, and by the engine that is the reference."
     conditions,held = demands.conditions(q, label)
     asked = partial(demands.asked, q, held)
-    found,known = _by_sum(q, conditions, asked) or (None, np.zeros(len(demands.enc.x), bool))
+    found,known = _by_sum(q, conditions, asked) or by_listing(q, conditions, asked) or (None, np.zeros(len(demands.enc.x), bool))
     rest = np.flatnonzero(~known)
-    if not len(rest): return found, False
+    if not len(rest) or found and not effort.work: return found, False
     if len(rest) < len(known): # others are known
         q,demands = q.take(rest), demands.take(torch.from_numpy(rest).to(demands.enc.x.device))
         conditions,held = demands.conditions(q, label)
         asked,start = partial(demands.asked, q, held), [at[rest] for at in start]
+    if found and q.price.toll: # fewer columns were listed
+        least = (found.bound[rest]//q.price.toll).astype(int)
+        q = q._replace(rows=q.rows._replace(least=np.maximum(q.rows.least, least)))
     search = BoxSearch(q, conditions, asked, effort, start)
     searched = search.run(effort.calm)
     for mine,new in zip(found or (), searched): mine[rest] = new
@@ -369,7 +373,8 @@ def _search_and_prove(task:_Task) -> tuple:
 def _known_of_rows(task:_Task) -> tuple: # As `_search_and_prove`
     cf,q,effort,readings,optimal,robust = task
     few,first,more = (each(task) for each in (_of_columns, _boxes_first, _beyond_decision))
-    known = _by_boxes(task.with_effort(work=min(effort.work, _BUDGET))) if first else _nothing_known(q.enc)
+    listed = few and not more and bool(readings) and all(r.kind == 'layers' for r in readings)
+    known = _by_boxes(task.with_effort(work=first*min(effort.work, _BUDGET))) if first or listed else _nothing_known(q.enc)
     begun,gone = np.ones(len(q), bool), np.isinf(known.size)
     if gone.any(): gone &= _out_of_reach(cf, readings, q.target)
     known.bound[gone] = known.distance_bound[gone] = np.inf
