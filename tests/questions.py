@@ -401,15 +401,15 @@ def values(q, c):
     return np.array([*cells, np.nan, np.nan if kind.code is None else kind.code], float)[q.at[c]]
 
 
-def legal(q, i, own):
-    "Which rows of `every` the question's rules allow, and which columns these change, `(columns, every)`; `own` is where the row itself is."
+def legal(q, i, own, last=False):
+    "Which rows of `every` the question's rules allow, the last resort too, and which columns these change, `(columns, every)`; `own` is where the row is."
     still,most,bounds = (of_row(q.rules.get(name), i, none) for name,none in (('immutable', []), ('max_changes', 99), ('bounds', {})))
     ok,moved = np.ones(len(q.every), bool), []
     for c,kind in q.kinds.items():
         at,me = q.at[c], q.at[c][own]
         fine = (at >= 0) & (c not in still)
         if me == -2: fine &= 'missing' in kind.how
-        if me == -1 and q.case['ask'] == 'plausible': fine &= False  # advice leaves codes as they are
+        if me == -1 and q.case['ask'] == 'plausible' and not last: fine &= False  # advice leaves codes as they are, where anything else helps
         value = values(q, c)
         ends = bounds.get(c, (None, None))
         if isinstance(ends, list): fine &= np.isin([*kind.cells, '', ''], ends)[at]
@@ -505,7 +505,7 @@ def judged(q):
     if tied: assert all(c > old or b <= was for b,was,c,old in zip(answers.raw.b, q.rows.b, answers.raw.c, q.rows.c))
     for i,j in enumerate(there):
         ok,moved = allowed[i]
-        assert ok[j] or tied, ('against the rules', q.rows.iloc[i].to_dict(), answers.raw.iloc[i].to_dict())
+        assert ok[j] or tied or answers.proof[i] == 'none exists' and legal(q, i, own[i], True)[0][j], ('against the rules', q.rows.iloc[i].to_dict(), answers.raw.iloc[i].to_dict())
         if tied: continue
         far,cost = ways_of[i]
         second = far if answers.optimal else cost  # prices decide where nothing is proven
