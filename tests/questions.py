@@ -513,7 +513,7 @@ def judged(q):
         sure,may = ok & q.sure[i], ok & q.may[i]
         if ask == 'noise': sure,may = sure & firm(q, q.sure[i]), may & (fine := firm(q, q.may[i]))
         if ask == 'plausible': sure,may = sure & (content(q, i) <= 0), may & (fine := content(q, i) <= ROOM)
-        here = (size[j], near[j]) if valid[i] and (ask not in ('plausible', 'noise') or fine[j]) else (np.inf, np.inf)
+        here = (size[j], near[j]) if valid[i] and ok[j] and (ask not in ('plausible', 'noise') or fine[j]) else (np.inf, np.inf)
         best = least(size, near, sure)
         round_ = np.all([~np.isin(values(q, c), kind.between) | ~moved[g] for g,(c,kind) in enumerate(q.kinds.items())], 0)  # steps, which are all that is tried where a model is asked
         known = least(size, near, sure & round_)[0] <= 2 and q.case['price'] in ('plain', 'cost') and q.case['ask'] != 'plausible' and not isinstance(MODELS[q.case['model']].of, float)  # and no margin is asked for
