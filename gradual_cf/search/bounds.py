@@ -665,7 +665,7 @@ MISSING_BELOW = -2**59               # Below this position a number is missing
 # %% ../../nbs/search/07_bounds.ipynb #lst00002
 _LISTED = 2**12 # Changes of a row that are listed, at most
 
-def _all_changes(q:BoxQuestion, i:int, size:int) -> np.ndarray|None: # A row -> positions `(m, g)`; None for too many
+def _all_changes(q:BoxQuestion, i:int, size:int) -> np.ndarray|None: # A row, at most 2 -> positions `(m, g)`; None for too many
     "All that changes of so many columns make of a row: set by set, in ascending order."
     low,high,own = q.rows.low[i], q.rows.high[i], q.rows.own[i]
     if not size: return own[None]
@@ -673,10 +673,11 @@ def _all_changes(q:BoxQuestion, i:int, size:int) -> np.ndarray|None: # A row -> 
     each = {g: np.flatnonzero(q.offered[g]) if q.grid.named[g] else np.arange(low[g] + (low[g] & 1), high[g] + 1, 2)
             for g in np.flatnonzero(low <= high).tolist()}
     each = {g: v[v != own[g]] for g,v in each.items()}
-    sets = [some for some in combinations(each, size) if all(len(each[g]) for g in some)]
-    if sum(np.prod([len(each[g]) for g in some]) for some in sets) > _LISTED: return None
+    each = {g: v for g,v in each.items() if len(v)}
+    many = np.array([len(v) for v in each.values()], int)
+    if (many.sum() if size == 1 else (many.sum()**2 - (many**2).sum())//2) > _LISTED: return None
     out = [own[None][:0]]
-    for some in sets:
+    for some in combinations(each, size):
         v = np.stack(np.meshgrid(*(each[g] for g in some), indexing='ij'), -1).reshape(-1, size)
         out.append(np.tile(own, (len(v), 1)))
         out[-1][:, some] = v
