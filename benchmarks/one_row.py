@@ -2,7 +2,8 @@
 
     OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/one_row.py [--rows 24] [--peers DIR] [--only lightgbm network …] [--more] [--out FILE]
 
-HELOC. Every method is asked for one answer of the other class, in turn, row by row, in one thread; the first call of each is not timed.
+HELOC. Every method is asked for one answer of the other class, in turn, row by row, in one thread. The first call
+of each towards either class is timed alone (`first`, both together), and left out of what follows.
 `single`, `mean` and `high` are median, mean and ninth decile of the calls with one row, `batch` is one call with all rows, divided by
 their number (ours only: the others take one row). `found` is the share of answers that the model gives to the other class, `columns` how
 many of them change. `forest` has 100 trees of depth 8, `perceptron` 50 units behind a scaler, `network` is the paper's and is handed to
@@ -124,8 +125,9 @@ def lines(name, rows, more):
     else:
         one = {intent: lambda i, cf=cf: cf.explain(alone[i]).raw for intent, cf in explainers.items()}
         one |= {who: lambda i, f=f: f(old[i]) for who, f in peers(name, model, x, y, read, asked).items()}
+    first, early = np.unique(asked.predict(old), return_index=True)[1].tolist(), {} # a row of each class
     for who, f in list(one.items()):
-        try: f(0)
+        try: early[who] = sum(timed(lambda: f(i))[1] for i in first)
         except Exception as e: print(f'{name}, {who}: {str(e)[:150]}', flush=True); del one[who]
     told = {who: [] for who in one}
     for i in range(len(some)):
@@ -136,7 +138,7 @@ def lines(name, rows, more):
         ms = 1e3*np.array([t for _, t in calls])
         batch = 1e3*timed(lambda: explainers[who].explain(some))[1]/len(some) if who in explainers else np.nan
         changed = np.mean([(~np.isclose(was, new)).sum() for was, new in got])
-        yield dict(model=name, method=who, rows=len(some), found=np.nan if who == 'reasons' else other.sum()/len(some), columns=changed,
+        yield dict(model=name, method=who, rows=len(some), found=np.nan if who == 'reasons' else other.sum()/len(some), columns=changed, first=1e3*early[who],
                    single=np.median(ms), mean=ms.mean(), high=np.quantile(ms, .9), batch=batch)
 
 
