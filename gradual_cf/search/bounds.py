@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from gradual_cf.search.boxes import (
-    are_lawful, levels_as_sets, Boxes, Grid, legal_ends, open_columns, cost_at, BoxQuestion, BoxBound, EQUAL_COST, FEW_COLUMNS, SearchResult,
-    wide_columns)
+from .boxes import (
+    are_lawful, levels_as_sets, Boxes, Grid, legal_ends, open_columns, cost_at, BoxQuestion, BoxBound, EQUAL_COST, FEW_COLUMNS,
+    SearchResult, wide_columns)
 from ..models.trees import check_table_size, LeafBits, left_over, lines_of, tree_bytes, TreeModel, TreeSplits
 
 # %% auto #0
