@@ -218,10 +218,10 @@ class TreeBound:
 
     def cut_sums(self, b:Boxes, i:np.ndarray, ends:list, less:np.ndarray, seen:BoxBound):
         "Cut boxes where sums promise more than trees do, or trees nothing; writes to `seen`."
-        gain = (ends[1] - ends[0]).max(2)
-        j = np.flatnonzero((gain.max(1) > 0) & ((less < 0) | (seen.column[i] < 0)))
+        gain,wide,none = (ends[1] - ends[0]).max(2), wide_columns(self.q, b), seen.column[i] < 0
+        j = np.flatnonzero((gain.max(1) > 0) & ((less < 0) | none) | wide.any(1) & none)
         if not len(j): return
-        column = gain[j].argmax(1)
+        column = np.where(gain[j].max(1) > 0, gain[j].argmax(1), wide[j].argmax(1))
         seen.column[i[j]],seen.upper[i[j]] = column, self.sums.cuts(b.take(j), column, ends[2][j])
 
     def spare(self, row:np.ndarray, leaves:np.ndarray, more:np.ndarray, way:float=1.) -> np.ndarray: # `(b,)`

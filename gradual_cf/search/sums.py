@@ -14,7 +14,7 @@ from ..models.parsers import curve_of_fold
 from .bounds import Layers, cheapest_shares, LayerNet, gain_per_cost
 from .pipelines import (
     all_positions, Features, asked_features, TABLE_NUMBERS, keeps_sums, MOST_VALUES, raw_sources, sources_of, steps_of, through_steps)
-from .boxes import Boxes, SearchResult, Grid, legal_ends, open_columns, positions_of_rows, BoxQuestion, BoxBound
+from .boxes import Boxes, SearchResult, Grid, legal_ends, open_columns, positions_of_rows, BoxQuestion, BoxBound, wide_columns
 from ..models.trees import TreeEnsemble, Link, Unreadable
 from ..data.columns import MISSING
 
@@ -311,7 +311,8 @@ class _SumBound:
         slack:Any = self.slack
         if self.link.calibrated: slack = (here - self.spare(self.base + corner.sum(1), b.row, -1.))/2
         gain = (top - corner).max(2)
-        column = np.where(gain.max(1, initial=0.) > 0, gain.argmax(1), -1)
+        wide = wide_columns(q, b) # where no column gains, and the corner is refused, the rest may still pass
+        column = np.where(gain.max(1, initial=0.) > 0, gain.argmax(1), np.where(wide.any(1), wide.argmax(1), -1))
         least,tries = b.cost.sum(1), None
         if not self.link.calibrated and q.price.toll:
             rate = np.where(b.corner == own, gain_per_cost(gain, np.full(gain.shape, q.price.toll)), np.where(gain > 0, np.inf, 0.))
