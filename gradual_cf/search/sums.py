@@ -14,7 +14,8 @@ from ..models.parsers import curve_of_fold
 from .bounds import Layers, cheapest_shares, LayerNet, gain_per_cost
 from .pipelines import (
     all_positions, Features, asked_features, TABLE_NUMBERS, keeps_sums, MOST_VALUES, raw_sources, sources_of, steps_of, through_steps)
-from .boxes import Boxes, SearchResult, Grid, legal_ends, open_columns, positions_of_rows, BoxQuestion, BoxBound, wide_columns
+from .boxes import (
+    Boxes, SearchResult, Grid, legal_ends, open_columns, positions_of_rows, BoxQuestion, BoxBound, wide_columns)
 from ..models.trees import TreeEnsemble, Link, Unreadable
 from ..data.columns import MISSING
 
