@@ -159,21 +159,32 @@ class _Judge:
         "How far each change alone is, or what it costs."
         if self.price is not None:
             every = np.arange(len(self.columns))
-            alone = lambda row: self._paid(row, self.made(self.x[row], row, every))
+            alone = lambda row: self._paid(row, self._on_steps(self.made(self.x[row], row, every), self.x[row]))
             out = np.concatenate([alone(np.full(len(every), i)) for i in range(len(self.x))])
             out = out.reshape(len(self.x), -1)
             self.may &= np.isfinite(out)
             return out
         first = self.grid.first[self.columns]
         value = np.concatenate([np.tile(self.places.value, (len(self.x), 1)), self.end], 1)
-        if self.cf.rounds and self.cf.settings.legal: # between steps a number counts as far as it is rounded to
-            for g,c in enumerate(self.grid.columns):
-                if not c.ordered or not c.every: continue
-                at = self.columns == g
-                way = np.sign(value[:, at] - self.x[:, [self.grid.first[g]]])
-                k = way*c.decoded(value[:, at])/c.every
-                value[:, at] = np.where(np.abs(k - np.rint(k)) <= STEP_TOLERANCE, value[:, at], c.encoded(way*np.ceil(k)*c.every))
+        for g in self._stepped():
+            at = self.columns == g
+            value[:, at] = self._next_step(g, value[:, at], self.x[:, [self.grid.first[g]]])
         return np.where(self.grid.named[self.columns], 2., np.abs(self.x[:, first] - value))
+
+    def _stepped(self) -> list: # Columns whose numbers are rounded to steps in the end: between these they count as far as that
+        if not (self.cf.rounds and self.cf.settings.legal): return []
+        return [g for g,c in enumerate(self.grid.columns) if c.ordered and c.every]
+
+    def _next_step(self, g:int, v:np.ndarray, own:np.ndarray) -> np.ndarray: # Encoded numbers of a column, and of the row
+        c,way = self.grid.columns[g], np.sign(v - own)
+        k = way*c.decoded(v)/c.every
+        return np.where((way == 0) | (np.abs(k - np.rint(k)) <= STEP_TOLERANCE), v, c.encoded(way*np.ceil(k)*c.every))
+
+    def _on_steps(self, x:np.ndarray, own:np.ndarray) -> np.ndarray: # Rows `(m, d)`, and as they were
+        for g in self._stepped():
+            entry = self.grid.first[g]
+            x[:, entry] = self._next_step(g, x[:, entry], own[:, entry])
+        return x
 
     def _paid(self, row:np.ndarray, x:np.ndarray) -> np.ndarray:
         at = torch.from_numpy(row)
